@@ -94,13 +94,14 @@ fuzz-short:
 	$(GO) test ./snapshot -run '^$$' -fuzz FuzzRead -fuzztime $(FUZZRUNS) -fuzzminimizetime 10x
 	$(GO) test ./snapshot/stats -run '^$$' -fuzz FuzzParse -fuzztime $(FUZZRUNS) -fuzzminimizetime 10x
 	$(GO) test ./snapshot/message -run '^$$' -fuzz FuzzParse -fuzztime $(FUZZRUNS) -fuzzminimizetime 10x
+	$(GO) test ./internal/dry -run '^$$' -fuzz FuzzRead -fuzztime $(FUZZRUNS) -fuzzminimizetime 10x
 
 # All fuzzers, for FUZZTIME each.
 FUZZTIME ?= 10m
 FUZZERS  := internal/pickle:FuzzDecode snapshot:FuzzRead snapshot/stats:FuzzParse snapshot/message:FuzzParse \
 	settings:FuzzParse alloc:FuzzScript internal/playground:FuzzPlay internal/units:FuzzParse internal/replay/oracle:FuzzRead \
 	internal/plan/model:FuzzRead internal/safetensors:FuzzRead internal/safetensors:FuzzIndex internal/yaml:FuzzParse \
-	internal/hostmem/detect:FuzzImage internal/hostmem/proc:FuzzSmaps
+	internal/dry:FuzzRead internal/hostmem/detect:FuzzImage internal/hostmem/proc:FuzzSmaps
 fuzz:
 	@set -e; for f in $(FUZZERS); do \
 		echo "./$${f%:*} $${f#*:}"; $(GO) test ./$${f%:*} -run '^$$' -fuzz $${f#*:} -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; \

@@ -19,7 +19,8 @@ type Allocator struct {
 	rules   Rules  // of cfg
 	limit   uint64 // cap on reserved bytes
 	limited bool
-	armed   bool // garbage collection can run: a limit and a threshold are set
+	refused uint64 // the least reserved total that the limit refused; 0 if none
+	armed   bool   // garbage collection can run: a limit and a threshold are set
 
 	blocks           []block // blockID -> record
 	spare            blockID // records to reuse

@@ -309,6 +309,9 @@ func (a *Allocator) obtain(r *request) (blockID, error) {
 		return noBlock, errPoolDeleted
 	}
 	if a.limited && (a.reserved > a.limit || r.segment > a.limit-a.reserved) {
+		if wanted := a.reserved + r.segment; a.refused == 0 || wanted < a.refused {
+			a.refused = wanted
+		}
 		if a.explain != nil {
 			a.explain(LimitRefusal{Reserved: a.reserved, Segment: r.segment, Limit: a.limit})
 		}

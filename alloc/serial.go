@@ -82,6 +82,11 @@ func (s Serial) Totals() Totals {
 	}
 }
 
+// LeastRefused returns the least reserved total that the limit refused so far, 0
+// if it refused none. Under any higher limit below that, everything so far would
+// have gone the same way, as long as no garbage is collected.
+func (s Serial) LeastRefused() uint64 { return s.a.refused }
+
 // LargestFree returns the size of the largest free block, whatever its pool
 // and stream.
 func (s Serial) LargestFree() uint64 {

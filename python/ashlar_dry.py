@@ -36,6 +36,7 @@ tensor is [dtype, shape, strides, device].
 """
 import argparse
 import atexit
+import base64
 import contextlib
 import ctypes
 import functools
@@ -46,11 +47,14 @@ import mmap
 import os
 import platform
 import runpy
+import shutil
 import struct
 import sys
+import tempfile
 import threading
 import types
 import weakref
+import zlib
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
@@ -58,8 +62,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 VERSION = 1
 LARGE = 1 << 20  # bytes from which on a new tensor of the CPU has none
-SHADOW = 1 << 20  # elements up to which values are known
+SHADOW = 1 << 24  # elements up to which values are known
+RANDOM = 1 << 20  # the same for those that are drawn
 aten = torch.ops.aten
+DEVICE = torch.ops.prim.device.default
 
 
 class Stop(BaseException):
@@ -78,7 +84,7 @@ class Ledger:
         self.lock = threading.RLock()
         self.alive, self.next = {}, 0
         self.frames, self.stacks, self.kinds, self.dtypes = {}, {}, {}, {}
-        self.live = self.peak = 0
+        self.live = self.peak = self.recent = 0
         self.closed = False
 
     def line(self, *what):
@@ -130,6 +136,7 @@ class Ledger:
     def count(self, bytes):
         self.live += bytes
         self.peak = max(self.peak, self.live)
+        self.recent = max(self.recent, self.live)
 
     def stack(self):
         """The number of the script's call stack."""
@@ -241,16 +248,26 @@ class Recorder(TorchDispatchMode):
         self.forward = {}  # stacks by autograd's sequence numbers
         self.poisoned = set()  # storages of shadows that are no longer true
         self.off = False  # in a forked process
-        self.lift = None
+        self.told = False
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func is DEVICE and isinstance(args[0], FakeTensor):
+            return torch.device("meta") if args[0].fake_mode.in_kernel_invocation else args[0].fake_device
         kwargs = kwargs or {}
         if not hasattr(func, "_schema"):
             return func(*args, **kwargs)
+        if not self.told and "transformers.utils.import_utils" in sys.modules:
+            self.told = True  # it asks whether it is traced, and then reads no values
+            sys.modules["transformers.utils.import_utils"].is_fake_tensor = lambda x: False
         given = tensors((args, kwargs), [])
         if self.off or self.on_cpu(func, given, args, kwargs):
             with unset_fake_temporarily():
                 return func(*args, **kwargs)
+        if composite(func):
+            with self:
+                out = func.decompose(*args, **kwargs)
+            if out is not NotImplemented:
+                return out
         out = self.run(func, given, args, kwargs)
         made = tensors(out, [])
         if func.namespace != "prim" and (any(t.device.type == "cuda" for t in made) or any(t.device.type == "cuda" for t in given)):
@@ -280,6 +297,8 @@ class Recorder(TorchDispatchMode):
         if out is NotImplemented:
             try:
                 with self.fake:
+                    if given and not any(isinstance(t, FakeTensor) for t in given):  # else PyTorch would run it
+                        args, kwargs = mapped(self.fake.from_tensor, args), mapped(self.fake.from_tensor, kwargs)
                     out = func(*args, **kwargs)
             except (NotImplementedError, torch._subclasses.fake_tensor.UnsupportedOperatorException, torch._subclasses.fake_tensor.DynamicOutputShapeException,
                     torch._subclasses.fake_tensor.DataDependentOutputException) as e:
@@ -309,7 +328,7 @@ class Recorder(TorchDispatchMode):
                 n = 1
                 for d in args[0]:
                     n *= int(d)
-                if n > SHADOW:
+                if n > (RANDOM if func._schema.name in DRAWN else SHADOW):
                     return None
         values = [self.shadow(t) for t in given]
         if any(v is None for v in values):
@@ -418,6 +437,13 @@ class Recorder(TorchDispatchMode):
         return stack
 
 
+@functools.cache
+def composite(func):
+    """Whether an operation is made of others, as those of inference mode are that autograd does not take apart."""
+    has = lambda key: torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), key)
+    return func.namespace == "aten" and has("CompositeImplicitAutograd") and not has("CUDA")
+
+
 sequence_number = getattr(torch._C._autograd, "_get_sequence_nr", None) if hasattr(torch._C, "_autograd") else None
 NAMESPACES = {"aten", "prim", "prims", "c10d", "_c10d_functional", "torchvision", "torchaudio", "inductor", "quantized", "profiler"}
 FACTORIES = {getattr(getattr(aten, name), over) for name, over in (
@@ -430,6 +456,7 @@ HEAVY = {"aten::" + name for name in (
     "convolution", "convolution_backward", "mm", "addmm", "bmm", "baddbmm", "_cudnn_rnn", "_cudnn_rnn_backward", "cudnn_batch_norm", "native_batch_norm", "_native_batch_norm_legit",
     "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention", "native_group_norm", "_batch_norm_with_update",
     "linalg_svd", "_linalg_svd", "linalg_eigh", "_linalg_eigh", "grid_sampler_2d", "upsample_bilinear2d", "upsample_bicubic2d")}
+DRAWN = {"aten::rand", "aten::randn", "aten::normal"}
 # Values of these are never known: empty has none, and the others are no tensors' business.
 UNKNOWN = {aten._local_scalar_dense.default, aten._pin_memory.default, aten.is_pinned.default, aten.record_stream.default}
 
@@ -506,6 +533,39 @@ def no_assert(r, func, args, kwargs, shadows):
     return None
 
 
+def drawn(r, t, values):
+    """Gives a tensor values that may be wrong."""
+    t.__dict__["_ashlar_shadow"] = Shadow(values)
+    r.poisoned.discard(values.untyped_storage()._cdata)
+
+
+@answers("aten::topk")
+def topk(r, func, args, kwargs, shadows):
+    if shadows is not None or args[0].numel() > SHADOW:
+        return NotImplemented
+    with r.fake:
+        values, indices = func(*args, **kwargs)
+    with unset_fake_temporarily():
+        dim = args[2] if len(args) > 2 else kwargs.get("dim", -1)
+        drawn(r, indices, torch.rand(args[0].shape).topk(args[1], dim).indices)
+    r.note("topk(): indices are drawn")
+    return values, indices
+
+
+@answers("aten::argmax", "aten::argmin", "aten::multinomial")
+def argmax(r, func, args, kwargs, shadows):
+    if shadows is not None or args[0].numel() > SHADOW:
+        return NotImplemented
+    with r.fake:
+        out = func(*args, **kwargs)
+    dim = args[1] if func._schema.name != "aten::multinomial" and len(args) > 1 else kwargs.get("dim") if func._schema.name != "aten::multinomial" else -1
+    n = args[0].numel() if dim is None else args[0].shape[dim]
+    with unset_fake_temporarily():
+        drawn(r, out, torch.randint(0, max(n, 1), out.shape))
+    r.note("%s(): indices are drawn" % func._schema.name[6:])
+    return out
+
+
 def sized(r, func, shadows, t, what, make):
     """A result whose size depends on values: the known one, or the largest."""
     if shadows is not None:
@@ -525,7 +585,11 @@ def nonzero(r, func, args, kwargs, shadows):
     def most():
         out = new(r, t, (max(t.dim(), 1), t.numel()), torch.int64)
         with r.fake:
-            return out.t()
+            out = out.t()
+        if t.numel() <= SHADOW:
+            with unset_fake_temporarily():
+                drawn(r, out, torch.ones(t.shape, dtype=torch.bool).nonzero())
+        return out
     return sized(r, func, shadows, t, "nonzero()", most)
 
 
@@ -693,7 +757,7 @@ class record:
     def __init__(self, path="run.dry.gz", steps=3, argv=None, save=True, card=None):
         self.path, self.steps, self.argv, self.save = path, steps, argv or sys.argv, save
         self.card = card or {}
-        self.done, self.undo, self.counts = 0, [], {}
+        self.done, self.undo, self.counts, self.idle = 0, [], {}, False
 
     def __enter__(self):
         self.present = torch.cuda.is_available()
@@ -839,12 +903,18 @@ class record:
         return save
 
     def compiling(self, old):
-        def compile(model=None, **kwargs):
+        def compile(model=None, **options):
             if model is None:
-                return lambda m: compile(m, **kwargs)
-            self.recorder.note("torch.compile: the model runs eagerly here, which takes more")
-            self.mark("compile", None)
-            return model
+                return lambda m: compile(m, **options)
+            if options.get("disable"):
+                return model
+            if not self.idle:
+                self.idle = True
+                idle_kernels(self)
+            if isinstance(model, torch.nn.Module):
+                model.forward = Compiled(self, model.forward, model)
+                return model
+            return functools.wraps(model)(Compiled(self, model, None))
         return compile
 
     def unpinned(self, old):
@@ -902,10 +972,100 @@ class record:
         self.mark("optimizer", "end")
         self.tell("optimizer", tensors([list(s.values()) if isinstance(s, dict) else s for s in optimizer.state.values()], []))
         self.done += 1
-        n = self.counts[id(optimizer)] = self.counts.get(id(optimizer), 0) + 1
+        before = self.counts.get(id(optimizer), (0, 0, 0))
+        n = before[0] + 1
+        self.counts[id(optimizer)] = (n, self.ledger.recent, before[1])
+        self.ledger.recent = self.ledger.live
         self.mark("steps", self.done)
-        if self.steps and (min(self.counts.values()) >= self.steps or n >= 2 * self.steps):
+        # Steps that differ, such as those of sequences of other lengths, go on for a while.
+        if self.steps and (all(c[0] >= self.steps and c[1] == c[2] for c in self.counts.values()) or n >= 4 * self.steps):
             raise Stop()
+
+
+class Compiled:
+    """A function that torch.compile would compile. Inductor compiles it here as well, for the same shapes; what
+    comes out, a list of allocations, kernels and frees, is run with kernels that do nothing. Dynamo is left out:
+    it skips whatever runs under a dispatch mode. A function that cannot be had so runs eagerly, which takes more."""
+
+    def __init__(self, recording, forward, module):
+        self.recording, self.forward, self.module, self.graphs = recording, forward, module, {}
+
+    def __call__(self, *args, **kwargs):
+        from torch.utils import _pytree
+
+        flat, spec = _pytree.tree_flatten((args, kwargs))
+        at = [i for i, x in enumerate(flat) if isinstance(x, torch.Tensor)]
+        cast = torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda")
+        named = {**dict(self.module.named_parameters()), **dict(self.module.named_buffers())} if self.module is not None else {}
+        given, weights = [flat[i] for i in at], list(named.values())
+        key = (cast, torch.is_grad_enabled(), self.module is not None and self.module.training,
+               tuple((x.dtype, x.shape, x.stride(), x.device, x.requires_grad) if isinstance(x, torch.Tensor) else repr(x) for x in flat))
+        if key not in self.graphs:
+            try:
+                self.graphs[key] = self.compile(flat, spec, at, weights, list(named), cast)
+                self.recording.mark("compile", "inductor")
+            except Exception as e:
+                self.graphs[key] = None
+                why = "%s: %s" % (type(e).__name__, str(e).strip().split("\n")[0][:200])
+                self.recording.mark("compile", "eager: " + why)
+                self.recording.recorder.note("torch.compile failed here (%s): eager, which takes more" % why)
+                if os.environ.get("ASHLAR_DRY_DEBUG"):
+                    import traceback
+                    traceback.print_exc()
+        graph = self.graphs[key]
+        if graph is None:
+            return self.forward(*args, **kwargs)
+        run, result = graph
+        with torch.autocast("cuda", enabled=False):
+            out = run(*weights, *given)
+        return _pytree.tree_unflatten(list(out), result["spec"])
+
+    def compile(self, flat, spec, at, weights, names, cast):
+        from torch._inductor import compile_fx
+        from torch.utils import _pytree
+        from torch.utils._python_dispatch import _disable_current_modes
+
+        module, forward, result = self.module, self.forward, {}
+        others = [None if isinstance(x, torch.Tensor) else x for x in flat]  # tensors are not to be kept
+
+        class Flat(torch.nn.Module):
+            def forward(self, *xs):
+                whole = list(others)
+                for i, x in zip(at, xs[len(names):]):
+                    whole[i] = x
+                args, kwargs = _pytree.tree_unflatten(whole, spec)
+                with torch.autocast("cuda", dtype=cast or torch.float16, enabled=bool(cast)):
+                    if module is None:
+                        out = forward(*args, **kwargs)
+                    else:
+                        out = torch.func.functional_call(module, dict(zip(names, xs)), args, kwargs)
+                leaves, result["spec"] = _pytree.tree_flatten(out)
+                return tuple(leaves)
+
+        kept = module.__dict__.pop("forward") if module is not None else None
+        try:
+            with _disable_current_modes(), torch.autocast("cuda", enabled=False):
+                return compile_fx.compile_fx(Flat(), [*weights, *(flat[i] for i in at)]), result
+        finally:
+            if module is not None:
+                module.__dict__["forward"] = kept
+
+
+def idle_kernels(recording):
+    """Code that Inductor writes from now on allocates and frees, and computes nothing. Backward passes are compiled
+    when they first run, so this lasts."""
+    from torch._inductor import async_compile, config
+
+    guards = torch._C._dynamo.guards
+    nothing = lambda *args, **kwargs: None
+    for owner, name, value in (
+            (async_compile.AsyncCompile, "triton", lambda *args, **kwargs: types.SimpleNamespace(run=nothing)),
+            (guards, "assert_size_stride", nothing), (guards, "assert_alignment", nothing),
+            (guards, "_empty_strided_cuda", lambda size, stride, dtype: torch.empty_strided(size, stride, dtype=dtype, device="cuda")),
+            (guards, "_reinterpret_tensor", lambda t, size, stride, offset=0: torch.as_strided(t, size, stride, t.storage_offset() + offset)),
+            (torch._C, "_cuda_getCurrentRawStream", lambda *args: 0),
+            (config, "force_disable_caches", True), (config, "compile_threads", 1)):
+        recording.replace(owner, name, lambda old, value=value: value)
 
 
 def recurrent(mode, fallback):
@@ -931,7 +1091,7 @@ def recurrent(mode, fallback):
         if len({w.untyped_storage()._cdata for w in weights}) == 1:
             n = sum(w.numel() for w in weights)
             with torch.no_grad():
-                flat = torch.as_strided(weights[0], (n,), (1,), 0)
+                flat = torch.as_strided(weights[0].detach(), (n,), (1,), 0)
         hidden = c.shape[2] if mode == 2 else h.shape[2]
         out, hy, cy, _, _ = aten._cudnn_rnn(x, list(weights), each, flat, h, c, mode, hidden, project, layers, batch_first, drop, train, two,
                                             sizes.tolist() if packed else [], state)
@@ -981,10 +1141,11 @@ def stand_in(recording, facts):
     recording.replace(torch._subclasses.fake_tensor, "init_gpu_context", lambda old: lambda device: None)
     for library in ("libc10_cuda.so", "libtorch_cuda.so"):
         rewrite(os.path.join(os.path.dirname(torch.__file__), "lib", library), {
-            "17hasPrimaryContextE": 0,
+            "_ZN3c104cuda12device_countEv": 1,
             "26getCurrentDevicePropertiesE": ctypes.addressof(props),
             "19getDevicePropertiesE": ctypes.addressof(props),
         })
+    driver()
     view = types.SimpleNamespace(name=facts["name"], major=major, minor=minor, total_memory=facts["total_bytes"], multi_processor_count=facts["processors"],
                                  max_threads_per_multi_processor=facts["threads"], warp_size=32, is_integrated=0, is_multi_gpu_board=0, gcnArchName="",
                                  regs_per_multiprocessor=65536, shared_memory_per_block=49152, shared_memory_per_block_optin=232448, shared_memory_per_multiprocessor=233472,
@@ -1033,15 +1194,50 @@ class Nothing:
         return event or Nothing()
 
 
+# standin/libcuda.c, compiled, packed: gcc -shared -fPIC -O2 -nostdlib -fno-asynchronous-unwind-tables -fno-stack-protector -s
+# -Wl,-soname,libcuda.so.1 -Wl,--build-id=none -Wl,-z,noseparate-code
+STAND_IN = {"x86_64": (
+    'c-rk)&ubGw6n?vD(lnwGL9n1CAX23`c4LtuDwVWN1jTBr^roBLX|v$&!tA6ZCv(t41tEWe|A2SB6?*91gI>M(7l`%NxVw4N?hdTAAbOeau;0u#^M1_CUfz4Tcz;RPG!V$a9XOl;%p-SCC$%}qhu;!R'
+    '#C!9QjSqU70sTaFg~(SKeOA)E4QUp3`Z4W_$dA5py8wR<aooqD-PkeWX$SW>8jEv=ncscWhj|Up5aHVA{nFRD?^}Z}w|)*MKVJM@KGEVC7=r;CPbA_+`g7DLQ9qA*A9Zo|8>qiS{iFzBbr$HRW6@>i'
+    'xF+k>dAC9N3O6|om+pBEk9II;ld@2MN?G9eUMPi=MaF!#!kOc3zze5kb!?LaJ~3jq&DVRpuv-`nKZV0MuCcvSuJq&o!VW(>>!e(H74P32Pp>!M<|E_gRw2|pzuH)S0tyNW3JMAe3JMAe3jYJAkQ>N9'
+    '_J@ANYgh=1+PEmyVFO$*;d~YO1oF9mlz*dMzgfM!KwFOKRgD^{k(sN;?6gf=My+F9K?#5a?SM0Gwt#GS9nv;~HW0h#1wD7foB`pq%YiW8Hn|Cewx6vt)1~pc={gn=%XeMs@xPFFbWeN3p)YD_ao>Vx'
+    ';jmwj>;nj#MIXBK9)i149bc5*<pQqh()$WtmEvjA{8Fkn00;HE;0GD~2!Uy|ui^Z?p62n4_=2zFSkLOyNRaREHs+oKsV`Da_d{}$y*S4b#-GV(yi6UDzn1Ww#1z^;JmUU;0UKk9C;'
+)}
+
+
+def driver():
+    """PyTorch asks the driver whether it has a context; it is told that there is none. Where there is no driver, a
+    library takes its place that can say no more than that."""
+    try:
+        library = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        code = STAND_IN.get(platform.machine())
+        if code is None:
+            return
+        folder = tempfile.mkdtemp()
+        path = os.path.join(folder, "libcuda.so.1")
+        with open(path, "wb") as f:
+            f.write(zlib.decompress(base64.b85decode(code)))
+        ctypes.CDLL(path, ctypes.RTLD_GLOBAL)
+        shutil.rmtree(folder)
+        return
+    answer(library, ["cuDevicePrimaryCtxGetState"], {"": 0})
+
+
 def rewrite(library, answers):
     """Make functions of a library return a number, in this process alone. They are known by a part of their mangled names."""
     try:
         names = symbols(library, [part.encode() for part in answers])
-        loaded = ctypes.CDLL(library)
+        answer(ctypes.CDLL(library), names, answers)
     except (OSError, ValueError):
         return
+
+
+def answer(loaded, names, answers):
     for name in names:
         value = next(v for part, v in answers.items() if part in name)
+        if os.environ.get("ASHLAR_DRY_DEBUG"):
+            print("ashlar_dry: answers for", name, file=sys.stderr)
         try:
             address = ctypes.cast(getattr(loaded, name), ctypes.c_void_p).value
         except AttributeError:

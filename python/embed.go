@@ -1,13 +1,11 @@
-// Package python carries the recorder of dry runs inside the command.
 package python
 
-import "embed"
+import _ "embed"
 
-//go:embed ashlar*.py
-var files embed.FS
+// Dry is the recorder of dry runs, a Python program.
+//
+//go:embed ashlar_dry.py
+var Dry []byte
 
-// DryName is the name of the recorder's file.
+// DryName is the name of its file.
 const DryName = "ashlar_dry.py"
-
-// Dry returns the recorder of dry runs, a Python program.
-func Dry() ([]byte, error) { return files.ReadFile(DryName) }

@@ -12,6 +12,8 @@
 //	ashlar events FILE       list the events of a snapshot with running totals
 //	ashlar convert IN OUT    write a snapshot as pickle, JSON, Parquet or Perfetto trace
 //	ashlar gen IN OUT        make a snapshot of any size from a recorded one
+//	ashlar plan CONFIG       predict the memory of a run from a model's config.json
+//	ashlar dry -- CMD        predict the memory of any script from a dry run
 //	ashlar host detect PID   tell which malloc a process uses
 //	ashlar host run -- CMD   run a command under each malloc and compare what it holds
 //	ashlar host bench        compare the mallocs of this machine on small workloads

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/run"
+	"github.com/ashlar-mem/ashlar/internal/view"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -118,6 +120,8 @@ wrong. The exit status of the script is in the answer.`,
 			return err
 		}
 		quietPipe()
+		defer debug.SetGCPercent(debug.SetGCPercent(planGC))
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(planMemory))
 		if o.script != nil {
 			return o.runScript(cmd.Context(), std)
 		}
@@ -144,6 +148,10 @@ func (o *dryOptions) check() error {
 		return fmt.Errorf("--curve is %d: it must be from 1 to %s", o.curve, count(maxCurve))
 	case o.curve > 0 && !o.json:
 		return errors.New("--curve is for --json: give it too")
+	case o.vary != "" && o.max == "":
+		return errors.New("--vary says how a value is given; --max says what for: give --max batch too")
+	case o.given("max") && o.max == "":
+		return errors.New("--max is empty: name what is varied, such as batch=--batch-size")
 	case o.steps < 0:
 		return fmt.Errorf("--steps is %d: give how many steps to run, or 0 for all", o.steps)
 	case o.given("ledger") && o.ledger == "":
@@ -198,7 +206,7 @@ func (o *dryOptions) question(std stdio, r *dry.Recording) (dry.Question, error)
 	if !o.json {
 		q.Points = std.style().ChartColumns()
 	}
-	if !o.given("settings") {
+	if q.Conf == "" {
 		q.Conf = r.Settings
 	}
 	var err error
@@ -226,7 +234,10 @@ func (o *dryOptions) answer(ctx context.Context, std stdio, q dry.Question, out 
 		out.Trace = o.trace
 	}
 	if o.against != "" {
-		if out.Against, err = o.compare(ctx, std, p); err != nil {
+		out.Against, err = against(ctx, std, o.against, o.device, o.curve, func(r *run.Run, points int) (*plan.Against, error) {
+			return p.Compare(ctx, r, points)
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -240,31 +251,10 @@ func (o *dryOptions) answer(ctx context.Context, std stdio, q dry.Question, out 
 	return nil
 }
 
-// compare holds the dry run against a recording.
-func (o *dryOptions) compare(ctx context.Context, std stdio, p *dry.Played) (*plan.Against, error) {
-	_, t, why, err := readReplayable(ctx, std, o.against, o.device)
-	if err != nil {
-		return nil, err
-	}
-	points := std.style().ChartColumns()
-	if o.curve > 0 {
-		points = o.curve
-	}
-	a, err := p.Compare(ctx, run.New(t, nil), points)
-	if err != nil {
-		return nil, failed(ctx, fmt.Errorf("--against %s: %w", o.against, err))
-	}
-	if why != "" {
-		a.Notes = append(a.Notes, why)
-	}
-	return a, nil
-}
-
 // text writes the answer for people.
 func (o *dryOptions) text(w io.Writer, std stdio, q dry.Question, a *dry.Document) error {
 	style := std.style()
-	head := text.DryHead{Name: a.File, Capacity: q.Capacity, Full: o.full}
-	if err := text.Dry(w, head, a.Answer, style); err != nil {
+	if err := text.Dry(w, text.DryHead{Capacity: q.Capacity, Full: o.full}, a, style); err != nil {
 		return err
 	}
 	if a.Against != nil {
@@ -273,4 +263,27 @@ func (o *dryOptions) text(w io.Writer, std stdio, q dry.Question, a *dry.Documen
 		}
 	}
 	return traceText(w, a.Trace, a.Fits)
+}
+
+// answerLedger answers the page as ashlar dry --json does.
+func answerLedger(ctx context.Context, from io.Reader, asked view.DryQuestion) (any, error) {
+	r, err := dry.Read(ctx, from)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", asked.Name, err)
+	}
+	o := dryOptions{gpu: asked.GPU, conf: asked.Settings, curve: asked.Curve, json: true}
+	if asked.Limit != "" {
+		if err := o.limit.Set(asked.Limit); err != nil {
+			return nil, fmt.Errorf("limit is %q: %w", asked.Limit, err)
+		}
+	}
+	q, err := o.question(stdio{}, r)
+	if err != nil {
+		return nil, err
+	}
+	out := &dry.Document{File: asked.Name}
+	if _, out.Answer, err = dry.Ask(ctx, q); err != nil {
+		return nil, fmt.Errorf("%s: %w", asked.Name, err)
+	}
+	return out, nil
 }

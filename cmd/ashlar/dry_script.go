@@ -26,7 +26,12 @@ func (o *dryOptions) runScript(ctx context.Context, std stdio) error {
 	defer s.close()
 	s.kill = untilHurried(ctx)
 	out := dry.Document{File: strings.Join(o.script, " ")}
-	r, err := s.Record(ctx, nil)
+	var r *dry.Recording
+	if o.max != "" {
+		out.Max, r, err = o.findLargest(ctx, std, s)
+	} else {
+		r, err = s.Record(ctx, nil)
+	}
 	if err != nil {
 		return err
 	}
@@ -35,8 +40,23 @@ func (o *dryOptions) runScript(ctx context.Context, std stdio) error {
 		return err
 	}
 	out.Exit = s.exit
-	// After Ctrl-C the ledger so far is answered.
+	if ctx.Err() != nil {
+		std.errorf("interrupted: the answer is about what was recorded until then")
+	}
 	return o.answer(context.WithoutCancel(ctx), std, q, &out)
+}
+
+// findLargest finds the largest value with which the script fits.
+func (o *dryOptions) findLargest(ctx context.Context, std stdio, s *script) (*dry.Largest, *dry.Recording, error) {
+	name, v, err := dry.ParseVariation(o.max, o.vary, s.args)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--max %s: %w", o.max, err)
+	}
+	found, r, err := dry.FindLargest(ctx, s, name, v, func(r *dry.Recording) (dry.Question, error) { return o.question(std, r) })
+	if err != nil {
+		return nil, nil, failed(ctx, err)
+	}
+	return found, r, nil
 }
 
 // script runs a user's script under the recorder.
@@ -75,19 +95,18 @@ func (o *dryOptions) newScript(std stdio) (*script, error) {
 		}
 		s.options = append(s.options, "--card", cardText(&card))
 	}
-	text, err := python.Dry()
-	if err != nil {
-		return nil, failure{errors.New("this ashlar was built without the recorder of dry runs: build it anew, or run python/ashlar_dry.py yourself")}
-	}
 	if s.folder, err = os.MkdirTemp("", "ashlar-dry-"); err != nil {
 		return nil, failure{err}
 	}
-	if err := os.WriteFile(filepath.Join(s.folder, python.DryName), text, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.folder, python.DryName), python.Dry, 0o600); err != nil {
 		s.close()
 		return nil, failure{err}
 	}
 	if s.ledger == "" {
 		s.ledger = filepath.Join(s.folder, "run.dry.gz")
+	} else if s.ledger, err = filepath.Abs(s.ledger); err != nil { // the script may go elsewhere
+		s.close()
+		return nil, failure{err}
 	}
 	return s, nil
 }

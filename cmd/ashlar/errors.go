@@ -19,6 +19,7 @@ const (
 	exitOK    = 0
 	exitBad   = 1 // the answer is bad news
 	exitInput = 2 // the input or the flags are wrong
+	exitOpen  = 3 // the answer is open: a rough plan that cannot tell
 )
 
 // status is how a command ends without a message: it has said all there is.

@@ -10,9 +10,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/ashlar-mem/ashlar/internal/safetensors"
 )
 
 func TestMain(m *testing.M) {
@@ -68,6 +71,7 @@ func TestScripts(t *testing.T) {
 			"makepng": cmdMakePNG,
 			"devices": cmdDevices,
 			"json":    cmdJSON,
+			"weights": cmdWeights,
 		},
 	})
 }
@@ -83,7 +87,7 @@ func scripts(t *testing.T) []string {
 	if !testing.Short() {
 		return all
 	}
-	long := []string{"plan-review.txtar", "plan-words.txtar", "usage.txtar"}
+	long := []string{"plan-review.txtar", "plan-rough.txtar", "plan-words.txtar", "usage.txtar"}
 	return slices.DeleteFunc(all, func(f string) bool { return slices.Contains(long, filepath.Base(f)) })
 }
 
@@ -105,6 +109,31 @@ func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit status %d, want %d", got, want)
 	}
+}
+
+// cmdWeights: weights FILE NAME=TYPE:SIZExSIZE... makes a safetensors file whose
+// data are holes.
+func cmdWeights(ts *testscript.TestScript, neg bool, args []string) {
+	var all []safetensors.Tensor
+	size := int64(0)
+	for _, a := range args[1:] {
+		name, rest, _ := strings.Cut(a, "=")
+		dtype, dims, _ := strings.Cut(rest, ":")
+		var shape []int64
+		for d := range strings.SplitSeq(dims, "x") {
+			n, err := strconv.ParseInt(d, 10, 64)
+			ts.Check(err)
+			shape = append(shape, n)
+		}
+		all = append(all, safetensors.New(name, dtype, shape...))
+		size += int64(all[len(all)-1].Bytes)
+	}
+	header, _, err := safetensors.Layout(all)
+	ts.Check(err)
+	path := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(filepath.Dir(path), 0o755))
+	ts.Check(os.WriteFile(path, header, 0o600))
+	ts.Check(os.Truncate(path, int64(len(header))+size))
 }
 
 // cmdGunzip: gunzip FILE OUT.

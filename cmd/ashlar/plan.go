@@ -17,6 +17,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/plan/words"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/spelling"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -66,10 +67,11 @@ chooses the layers to recompute, --against compares the plan with a recording,
 --serve vllm says what a server has left for its KV cache, and for how many
 tokens and requests that is enough.
 
-CONFIG is a config.json as on the Hugging Face hub, a folder that holds one, the
-name of a model in the local Hugging Face cache (meta-llama/Llama-3.1-8B), or -
-for standard input. --gpu takes a card (h200, h100, a100-80, l40s, 4090, ...), its
-size as it is sold (80GB), or what the driver reports (79.2GiB).
+CONFIG is a config.json as on the Hugging Face hub, a folder that holds one or
+safetensors files, the name of a model in the local Hugging Face cache
+(meta-llama/Llama-3.1-8B), or - for standard input. --gpu takes a card (h200,
+h100, a100-80, l40s, 4090, ...), its size as it is sold (80GB), or what the driver
+reports (79.2GiB).
 
 The words of transformers, PEFT, accelerate and DeepSpeed are understood, with _
 or -: --bf16, --optim adamw_torch_fused, --per-device-train-batch-size 4,
@@ -77,8 +79,14 @@ or -: --bf16, --optim adamw_torch_fused, --per-device-train-batch-size 4,
 as JSON or YAML, and files of axolotl and LLaMA-Factory. What is given as a flag
 overrides a file.
 
+What no family describes gets a rough plan: weights, gradients and optimizer state
+from the headers of its safetensors files (in its folder, or --weights), and
+activations of the nearest family or none. A pipeline of diffusers, a folder with
+a model_index.json, is planned component by component.
+
 Exit status: 0 it fits, or no --gpu or --limit was given; 1 it does not fit, or
-nothing in a --sweep does; 2 the config or a flag is wrong.`,
+nothing in a --sweep does; 2 the config or a flag is wrong; 3 a rough plan cannot
+tell.`,
 		Example: "  ashlar plan config.json --batch 8 --seq 4096 --gpu h100\n" +
 			"  ashlar plan config.json --seq 4096 --gpu h100 --max batch\n" +
 			"  ashlar plan config.json --batch 1 --seq 8192 --gpu 24GB --recompute best\n" +
@@ -249,6 +257,9 @@ func (o *planOptions) plan(ctx context.Context, std stdio, file string) error {
 	if err != nil {
 		return err
 	}
+	if q.Checkpoint != nil {
+		return o.planRough(ctx, std, file, q, r)
+	}
 	p := startProgress(std, 0, "jobs planned")
 	defer p.stop()
 	var planned atomic.Int64
@@ -277,7 +288,10 @@ func (o *planOptions) plan(ctx context.Context, std stdio, file string) error {
 	}
 	out.Options = q.Options.String()
 	if o.against != "" {
-		if out.Against, err = o.compare(ctx, std, q); err != nil {
+		out.Against, err = against(ctx, std, o.against, o.device, o.curve, func(r *run.Run, points int) (*plan.Against, error) {
+			return plan.Compare(ctx, q, r, points)
+		})
+		if err != nil {
 			return err
 		}
 	}

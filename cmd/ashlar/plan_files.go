@@ -62,25 +62,15 @@ const maxCompared = 32
 
 // runCompare plans one job on several cards.
 func (o *planOptions) runCompare(ctx context.Context, std stdio, file string, q plan.Question, r *recipe.Recipe) error {
-	var on []cards.Card
-	for name := range strings.SplitSeq(o.compareWith, ",") {
-		c, err := cards.Parse(name)
-		if err != nil {
-			return failure{fmt.Errorf("--compare: %w", err)}
-		}
-		if slices.ContainsFunc(on, func(x cards.Card) bool { return x.Name == c.Name }) {
-			return fmt.Errorf("--compare: %s is given twice: leave one out", c.Name)
-		}
-		on = append(on, c)
-	}
-	if len(on) > maxCompared {
-		return fmt.Errorf("--compare names %d cards: give at most %d", len(on), maxCompared)
+	on, err := o.compared()
+	if err != nil {
+		return err
 	}
 	found, err := plan.CompareCards(ctx, q, on)
 	if err != nil {
 		return failed(ctx, err)
 	}
-	doc := &plan.CompareDocument{File: input.Name(file), Options: q.Options.String(), Model: q.Model.Class, Cards: found, Sources: r.Sources}
+	doc := &plan.CompareDocument{File: input.Name(file), Options: q.Options.String(), Model: q.Model.Class, LeavesOut: append([]string{}, q.Model.LeavesOut...), Cards: found, Sources: r.Sources}
 	err = printAnswer(std, o.json, doc, func(w io.Writer) error {
 		head := text.PlanHead{Name: doc.File, Options: doc.Options, Full: o.full}
 		if err := text.PlanCards(w, head, doc, std.style()); err != nil {
@@ -92,6 +82,25 @@ func (o *planOptions) runCompare(ctx context.Context, std stdio, file string, q 
 		return status(exitBad)
 	}
 	return err
+}
+
+// compared reads the cards of --compare.
+func (o *planOptions) compared() ([]cards.Card, error) {
+	var on []cards.Card
+	for name := range strings.SplitSeq(o.compareWith, ",") {
+		c, err := cards.Parse(name)
+		if err != nil {
+			return nil, failure{fmt.Errorf("--compare: %w", err)}
+		}
+		if slices.ContainsFunc(on, func(x cards.Card) bool { return x.Name == c.Name }) {
+			return nil, fmt.Errorf("--compare: %s is given twice: leave one out", c.Name)
+		}
+		on = append(on, c)
+	}
+	if len(on) > maxCompared {
+		return nil, fmt.Errorf("--compare names %d cards: give at most %d", len(on), maxCompared)
+	}
+	return on, nil
 }
 
 // writeFile writes a file that appears when it is complete.
@@ -135,19 +144,19 @@ func traceText(w io.Writer, file string, fits *bool) error {
 	return err
 }
 
-// compare holds the plan against a recording.
-func (o *planOptions) compare(ctx context.Context, std stdio, q plan.Question) (*plan.Against, error) {
-	_, t, why, err := readReplayable(ctx, std, o.against, o.device)
+// against holds a run that was not made against a recording.
+func against(ctx context.Context, std stdio, file string, d *deviceFlag, curve int, compare func(*run.Run, int) (*plan.Against, error)) (*plan.Against, error) {
+	_, t, why, err := readReplayable(ctx, std, file, d)
 	if err != nil {
 		return nil, err
 	}
 	points := std.style().ChartColumns()
-	if o.curve > 0 {
-		points = o.curve
+	if curve > 0 {
+		points = curve
 	}
-	a, err := plan.Compare(ctx, q, run.New(t, nil), points)
+	a, err := compare(run.New(t, nil), points)
 	if err != nil {
-		return nil, failed(ctx, fmt.Errorf("--against %s: %w", o.against, err))
+		return nil, failed(ctx, fmt.Errorf("--against %s: %w", file, err))
 	}
 	if why != "" {
 		a.Notes = append(a.Notes, why)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/plan"
 	"github.com/ashlar-mem/ashlar/internal/plan/cards"
+	"github.com/ashlar-mem/ashlar/internal/plan/checkpoint"
 	"github.com/ashlar-mem/ashlar/internal/plan/hub"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/plan/recipe"
@@ -34,10 +36,21 @@ func (o *planOptions) question(ctx context.Context, std stdio, file string) (pla
 	} else {
 		q.Model, err = input.Unblocked(ctx, func() (*model.Model, error) { return o.open(&q, file) })
 	}
+	var unknown *model.UnknownError
+	switch {
+	case q.Checkpoint != nil:
+		err = nil
+	case file == "-" && errors.As(err, &unknown):
+		q.Checkpoint, err = checkpoint.New(unknown), nil
+	}
 	if err != nil {
 		return q, r, file, failed(ctx, err)
 	}
-	if q.Options, err = r.Options(q.Model, q.Options); err != nil {
+	m := q.Model
+	if q.Checkpoint != nil {
+		m = plan.StandIn(q.Checkpoint)
+	}
+	if q.Options, err = r.Options(m, q.Options); err != nil {
 		return q, r, file, failure{err}
 	}
 	q.Assumed = append(q.Assumed, r.Assumed()...)
@@ -45,7 +58,8 @@ func (o *planOptions) question(ctx context.Context, std stdio, file string) (pla
 	return q, r, file, o.room(ctx, &q)
 }
 
-// open reads a config from a file, a folder or the Hugging Face cache.
+// open reads a config from a file, a folder or the Hugging Face cache. What no
+// family describes becomes the question's checkpoint.
 func (o *planOptions) open(q *plan.Question, file string) (*model.Model, error) {
 	path := file
 	if _, err := os.Stat(file); err != nil && hub.IsName(file) {
@@ -54,7 +68,17 @@ func (o *planOptions) open(q *plan.Question, file string) (*model.Model, error) 
 		}
 		q.Assumed = append(q.Assumed, fmt.Sprintf("%s: from the Hugging Face cache, snapshot %s", file, filepath.Base(path)))
 	}
-	return model.Open(path, model.WithHead(o.head))
+	if checkpoint.Stands(path) {
+		var err error
+		q.Checkpoint, err = checkpoint.Open(path)
+		return nil, err
+	}
+	m, err := model.Open(path, model.WithHead(o.head))
+	var unknown *model.UnknownError
+	if errors.As(err, &unknown) {
+		q.Checkpoint, err = checkpoint.Open(path)
+	}
+	return m, err
 }
 
 // room reads what there is to fit into.

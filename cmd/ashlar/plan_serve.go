@@ -92,6 +92,9 @@ func (o *planOptions) serveModel(ctx context.Context, std stdio, file string) er
 	if err != nil {
 		return err
 	}
+	if q.Checkpoint != nil {
+		return failure{fmt.Errorf("%s has no family here, and a server's KV cache needs one: start the server, and read its own lines about KV cache memory; ashlar plan without --serve says what the weights take", q.Checkpoint.Class)}
+	}
 	a, err := o.server.plan(ctx, q)
 	if err != nil {
 		return failed(ctx, err)

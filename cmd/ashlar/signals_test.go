@@ -34,6 +34,7 @@ var reading = [][]string{
 	{"diff", "IN", graphs},
 	{"diff", graphs, "IN"},
 	{"plan", "IN"},
+	{"dry", "IN"},
 	{"plan", "--weights", "IN", "../../testdata/plan/llama-1b.json"},
 	{"view", "--no-open", "IN"},
 }

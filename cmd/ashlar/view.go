@@ -96,6 +96,7 @@ func (o *viewOptions) run(ctx context.Context, std stdio, files []string) error 
 	s, err := view.New(view.Options{
 		Port: o.port, Token: token, Files: files, Stdin: std.in,
 		Log: func(text string) { std.errorf("%s", text) },
+		Dry: answerLedger,
 	})
 	if err != nil {
 		return failure{err}

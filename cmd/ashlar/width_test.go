@@ -65,6 +65,7 @@ func TestWidth(t *testing.T) {
 		{"diff --at step:3 --at end " + leak, true},
 		{"verify " + leak + " " + lessons, false},
 		{"plan " + config + " --batch 2 --seq 128 --gpu t4", true},
+		{"dry " + filepath.Join("..", "..", "testdata", "dry", "mlp.dry") + " --full", true},
 		{"plan " + config + " --batch 2 --seq 128 --limit 40MiB", false},
 		{"plan " + config + " --batch 2 --seq 128 --gpu 24GB --full --fp16 --torch-compile", true},
 		{"plan " + config + " --batch 2 --seq 128 --compare a100,24GB,rtx-pro-6000,mi300x", false},

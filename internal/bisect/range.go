@@ -37,9 +37,12 @@ func (r *Range) Halve(test Test) (uint64, error) {
 }
 
 // Climb returns the border. It looks upwards from Low first, in strides that
-// double: right where the border is near Low, or where High is not known.
+// double: right where the border is near Low, or where High is not known. Where
+// a test narrows the range from below it goes on there, some times: what does not
+// suffice is often known sooner than what does.
 func (r *Range) Climb(test Test) (uint64, error) {
 	n := r.Low
+	hops := 0
 	for stride := max(r.Up(r.Low/64), r.Step); r.High == 0 || r.Low < r.High && n < r.High; stride *= 2 {
 		ok, err := r.narrow(n, test)
 		if err != nil {
@@ -51,10 +54,19 @@ func (r *Range) Climb(test Test) (uint64, error) {
 		if n > math.MaxUint64/4 {
 			return 0, fmt.Errorf("not even %s are enough", units.Size(n))
 		}
+		if learned := r.Low > n+r.Step; learned && hops < maxHops {
+			hops++
+			n = r.Low
+			continue
+		}
 		n = max(n+stride, r.Low)
 	}
 	return r.Halve(test)
 }
+
+// maxHops bounds how often Climb goes where a test says, which may be a small
+// step each time.
+const maxHops = 6
 
 // narrow tests n, which lies in the range, and narrows the range by the result.
 func (r *Range) narrow(n uint64, test Test) (bool, error) {

@@ -68,6 +68,7 @@ type Document struct {
 	// Exit is the status that the script ended with; nil if it was not run here, or
 	// a signal ended it.
 	Exit    *int          `json:"exit_status"`
+	Max     *Largest      `json:"max,omitempty"`
 	Against *plan.Against `json:"against,omitempty"`
 	Trace   string        `json:"trace,omitempty"` // the file that the run was written to
 }
@@ -106,7 +107,10 @@ func (q *Question) Play(ctx context.Context) (*Played, error) {
 	if len(p.Run.Ledger.Tensors) == 0 {
 		return nil, errors.New("nothing was allocated on a GPU: does the script use one, and did it get that far?")
 	}
-	p.Played = plan.Played{Ledger: p.Run.Ledger, Settings: q.Settings, Conf: q.Conf, Capacity: q.Capacity, Communicates: q.Recording.World.Size > 1}
+	p.Played = plan.Played{Ledger: p.Run.Ledger, Settings: q.Settings, Conf: q.Conf, Capacity: q.Capacity}
+	if n := q.Recording.World.Size; n > 1 {
+		p.Group.Ranks = n
+	}
 	return p, p.Play(ctx, q.Points)
 }
 
@@ -157,6 +161,10 @@ func (p *Played) answer(q *Question) *Answer {
 	}
 	if a.Unknown == nil {
 		a.Unknown = []Op{}
+	}
+	if c, had := q.Capacity.Card, r.Header.Device.Capability; c != nil && len(had) == 2 && (c.Major != had[0] || c.Minor != had[1]) {
+		a.Assumed = append(a.Assumed, fmt.Sprintf("the kernels are those of %s (compute capability %d.%d), which the script was told it has; with %s (%d.%d) PyTorch may choose others: run the script with --gpu %s",
+			r.Header.Device.Name, had[0], had[1], c.Title, c.Major, c.Minor, c.Name))
 	}
 	if r.Cut != "" {
 		a.NotModelled = append(a.NotModelled, r.Cut+": what comes after is not in the answer")

@@ -22,11 +22,21 @@ type Run struct {
 	stacks []int32 // of tensors
 }
 
+// kernels say what a call allocates.
+type kernels interface {
+	Run(c *eager.Call) (moves []eager.Move, known bool)
+}
+
 // Build makes the ledger of a recording's GPU. The kernels are those of a device.
 func Build(rec *Recording, d eager.Device) *Run {
+	return build(rec, eager.NewKernels(d), d.BlasWorkspace)
+}
+
+// build is Build with kernels and the size of cuBLAS's workspace.
+func build(rec *Recording, with kernels, blas int64) *Run {
 	b := &builder{
-		rec: rec, kernels: eager.NewKernels(d), device: int16(rec.gpu()), blas: d.BlasWorkspace,
-		run:    &Run{Recording: rec, Ledger: ledger.New(), GPU: rec.gpu(), Unknown: slices.Clone(rec.Unknown)},
+		rec: rec, kernels: with, device: int16(rec.gpu()), blas: blas,
+		run:    &Run{Recording: rec, Ledger: ledger.New(), GPU: rec.gpu()},
 		tensor: make([]int32, len(rec.storages)), known: map[callKey]memo{}, unknown: map[string]*unknownOp{},
 		ops: make([]ledger.Name, len(rec.kinds)), lines: make([]ledger.Name, len(rec.stacks)+1),
 	}
@@ -38,7 +48,7 @@ func Build(rec *Recording, d eager.Device) *Run {
 	for i := range b.lines {
 		b.lines[i] = -1
 	}
-	b.ledger.Begin(ledger.Build, 0)
+	b.ledger.Begin(b.firstPhase(), 0)
 	begin := rec.firstForward()
 	for i := range rec.events {
 		if i == begin {
@@ -92,7 +102,7 @@ type builder struct {
 	rec     *Recording
 	run     *Run
 	ledger  *ledger.Ledger
-	kernels *eager.Kernels
+	kernels kernels
 	device  int16
 	blas    int64 // the size of cuBLAS's workspace
 
@@ -279,7 +289,7 @@ func (b *builder) moves(key callKey, k *kind, e *event) []eager.Move {
 			b.known[key] = m
 		}
 	}
-	if !m.known {
+	if !m.known && key.fresh != 0 {
 		b.lacks(k, e)
 	}
 	return m.moves
@@ -363,6 +373,9 @@ func (b *builder) output(s int32, bytes int64, op, line ledger.Name, e *event) {
 func (b *builder) finish() {
 	b.endPhases()
 	b.run.Steps = b.phase.done
+	for _, n := range b.rec.Unknown {
+		b.run.Unknown = append(b.run.Unknown, Op{n.Text, n.Count, n.Where})
+	}
 	for _, op := range b.order {
 		u := b.unknown[op]
 		if i := slices.IndexFunc(b.run.Unknown, func(x Op) bool { return x.Name == op }); i < 0 {

@@ -36,7 +36,7 @@ func (p *Played) stepEnds() []int {
 	var out []int
 	step := 0
 	for _, ph := range p.Run.Ledger.Phases {
-		if ph.Step > step && step > 0 && ph.First < len(p.Run.Ledger.Events) {
+		if ph.Step > max(step, 1) && ph.First < len(p.Run.Ledger.Events) {
 			out = append(out, ph.First)
 		}
 		step = max(step, ph.Step)

@@ -9,6 +9,15 @@ type phases struct {
 	forward int // of forward calls
 }
 
+// firstPhase is what a run begins with: the building of a model, unless nothing
+// tells that from the rest.
+func (b *builder) firstPhase() string {
+	if b.rec.backward || b.rec.forward {
+		return ledger.Build
+	}
+	return "run"
+}
+
 // moment is a mark between two events.
 func (b *builder) moment(e *event) {
 	p := &b.phase

@@ -43,7 +43,7 @@ type World struct {
 type Recording struct {
 	Header
 	Notes   []Note // what was answered for want of bytes
-	Unknown []Op   // ops that the recorder does not know
+	Unknown []Note // ops that the recorder does not know
 	Ended   string // why the run ended: "steps", "script" or "error: ..."
 	Saves   []string
 	// Cut says why the file ends before its end; empty if it does not.
@@ -57,6 +57,7 @@ type Recording struct {
 	events   []event
 	ids      []int32 // storages of calls and classes
 	backward bool    // there is a backward pass
+	forward  bool    // forward passes are marked
 }
 
 // Note is something that a script asked and that has no answer without bytes.

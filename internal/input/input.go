@@ -201,6 +201,9 @@ func (r reader) load(in *Input, head []byte, open opener) (*Input, error) {
 // recordingHead matches the beginning of a recording.
 var recordingHead = regexp.MustCompile(`^\{\s*"torch"\s*:\s*"[^"]*"\s*,\s*"(workload|scen)"`)
 
+// ledgerHead matches the beginning of a dry run's ledger.
+var ledgerHead = regexp.MustCompile(`^\{\s*"ashlar_dry"\s*:`)
+
 // text finds out what a text is. JSON may be a snapshot; what is none may have
 // a dump or a message in it, as may any other text. Of a long one only the end
 // is searched, where the error is: raw is its beginning then, and again gives
@@ -210,6 +213,9 @@ func (r reader) text(in *Input, head, raw []byte, open opener, again func() (io.
 	first := bytes.TrimLeft(head, " \t\r\n\ufeff")
 	if recordingHead.Match(first) { // also if it is truncated
 		return nil, fmt.Errorf("%s is a recording of the allocator's answers; ashlar verify replays it", in.Name)
+	}
+	if ledgerHead.Match(first) {
+		return nil, fmt.Errorf("%s is the ledger of a dry run; ashlar dry reads it", in.Name)
 	}
 	long := len(raw) > maxText
 	if bytes.HasPrefix(first, []byte("{")) || bytes.HasPrefix(first, []byte("[")) || long && bytes.HasPrefix(first, []byte("(")) { // a pickle of protocol 0

@@ -36,7 +36,7 @@ func (s *source) line(p token.Pos) int { return s.fset.Position(p).Line }
 func public(folder string) bool {
 	for _, element := range strings.Split(folder, "/") {
 		switch element {
-		case "internal", "cmd", "examples", "tools", "browsertests":
+		case "internal", "cmd", "examples", "tools", "browsertests", "python":
 			return false
 		}
 	}

@@ -32,6 +32,10 @@ type Against struct {
 	// Parts are the same by part of the run, as far as the recording has it.
 	Parts []PartPair `json:"parts"`
 
+	// First is the first allocation that only one of them has; nil if both have
+	// all.
+	First *FirstPair `json:"first_difference"`
+
 	Peaks []PeakPair `json:"peaks"`
 	Terms []TermPair `json:"terms"`
 	Curve PairCurve  `json:"curve"`
@@ -46,6 +50,18 @@ type PartPair struct {
 	Missing uint64  `json:"missing_bytes"`
 	Extra   uint64  `json:"extra_bytes"`
 	Covered float64 `json:"covered"`
+}
+
+// FirstPair is where a plan and a recording part.
+type FirstPair struct {
+	Change string `json:"change"` // missing or extra
+	What   string `json:"what"`
+	Where  string `json:"where"`
+	Phase  string `json:"phase"`
+	Step   int    `json:"step"`
+	Bytes  uint64 `json:"bytes"`
+	// After is the planned op of the last allocation that both have.
+	After string `json:"after"`
 }
 
 // PeakPair is a peak as planned and as measured, over what the recording covers.

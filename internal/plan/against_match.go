@@ -218,6 +218,7 @@ func (c *comparison) terms() {
 		s.Most = max(s.Most, bytes)
 	}
 	taken := make([]bool, len(c.planned))
+	c.first()
 	parts := newParts(c.ledger)
 	part := parts.partAt(c.from)
 	for i, k := range c.partner {
@@ -257,6 +258,36 @@ func (c *comparison) terms() {
 	slices.SortFunc(c.out.Terms, func(a, b TermPair) int {
 		return cmp.Or(cmp.Compare(order[a.Change], order[b.Change]), cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.What, b.What), cmp.Compare(a.Where, b.Where))
 	})
+}
+
+// first finds the first allocation that only one side has.
+func (c *comparison) first() {
+	next := 0 // of planned, and not compared yet
+	for next < len(c.planned) && int(c.ledger.Tensors[c.planned[next]].Birth) < c.from {
+		next++
+	}
+	after, event := "", c.from
+	for i, k := range c.partner {
+		if k >= 0 && int(k) == next {
+			t := &c.ledger.Tensors[c.planned[k]]
+			after, event = c.ledger.Text(t.Op), int(t.Birth)
+			next++
+			continue
+		}
+		out := &FirstPair{After: after}
+		if k < 0 {
+			out.Change, out.Bytes = "missing", c.trace.Events.Size.At(c.measured[i])
+			out.What, out.Where = c.site(c.measured[i])
+		} else {
+			t := &c.ledger.Tensors[c.planned[next]]
+			out.Change, out.Bytes, event = "extra", uint64(t.Bytes), int(t.Birth)
+			out.What, out.Where = c.ledger.Text(t.Op), c.ledger.Text(t.Module)
+		}
+		phase := c.ledger.PhaseAt(event)
+		out.Phase, out.Step = phase.Name, phase.Step
+		c.out.First = out
+		return
+	}
 }
 
 // layerNumber is the number of a layer within a module's name.

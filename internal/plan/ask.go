@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/internal/parallel"
+	"github.com/ashlar-mem/ashlar/internal/plan/checkpoint"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/settings"
@@ -14,12 +15,15 @@ import (
 
 // Question is what is asked about a model.
 type Question struct {
-	Model    *model.Model
-	Options  Options
-	Capacity Capacity
-	Settings settings.Settings // of the allocator
-	Conf     string            // the same as it was given
-	Weights  *Weights          // the checkpoint's files; nil if they are not known
+	Model *model.Model
+	// Checkpoint is there instead of Model where no family describes it: see
+	// AskRough.
+	Checkpoint *checkpoint.Checkpoint
+	Options    Options
+	Capacity   Capacity
+	Settings   settings.Settings // of the allocator
+	Conf       string            // the same as it was given
+	Weights    *Weights          // the checkpoint's files; nil if they are not known
 	// Points is the length of the timeline; 0 makes none.
 	Points int
 	// NoLevers leaves out what could be changed.
@@ -40,6 +44,9 @@ type Question struct {
 // Answer is a plan: what the ledger and the engine say about a job.
 type Answer struct {
 	Outcome
+
+	// LeavesOut are parts of the model that are not planned.
+	LeavesOut []string `json:"leaves_out"`
 
 	Model      string `json:"model"`
 	Parameters int64  `json:"parameters"`
@@ -77,6 +84,7 @@ type planned struct {
 	job      *model.Job
 	run      *executed
 	Played
+	variants *variants // of the job that was asked about; nil of others
 }
 
 // plan runs a job symbolically and through the engine, without a limit.
@@ -93,22 +101,37 @@ func (q *Question) plan(ctx context.Context, o Options, points int) (*planned, [
 }
 
 func (q *Question) planJob(ctx context.Context, j *model.Job, points int) (*planned, error) {
+	run, err := q.run(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	return q.planRun(ctx, j, run, points)
+}
+
+// run runs a job symbolically.
+func (q *Question) run(ctx context.Context, j *model.Job) (*executed, error) {
 	execute := q.execute
 	if execute == nil {
 		execute = watched(q.Events)
 	}
 	q.Capacity.equip(j)
-	run, err := execute(ctx, j)
-	if err != nil {
-		return nil, err
-	}
+	return execute(ctx, j)
+}
+
+// planRun puts a job that was run through the engine.
+func (q *Question) planRun(ctx context.Context, j *model.Job, run *executed, points int) (*planned, error) {
 	p := &planned{question: q, job: j, run: run}
-	p.Played = Played{Ledger: run.ledger, Settings: q.Settings, Conf: q.Conf, Capacity: q.Capacity, Communicates: communicates(j)}
-	err = p.Play(ctx, points)
+	p.Played = q.played(j, run.ledger)
+	err := p.Play(ctx, points)
 	if q.Progress != nil {
 		q.Progress()
 	}
 	return p, err
+}
+
+// played is a ledger of a job before it is played.
+func (q *Question) played(j *model.Job, l *ledger.Ledger) Played {
+	return Played{Ledger: l, Settings: q.Settings, Conf: q.Conf, Capacity: q.Capacity, Group: groupOf(j)}
 }
 
 // maxLeverEvents is the most events of a run that is planned again for each lever:
@@ -124,6 +147,7 @@ func Ask(ctx context.Context, q Question) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.variants = &variants{}
 	a := p.answer(assumed)
 	var levers []lever
 	if events := len(p.run.ledger.Events); events > maxLeverEvents {
@@ -170,8 +194,9 @@ func (p *planned) answer(assumed []string) *Answer {
 	a := &Answer{
 		Outcome: *p.Outcome(),
 		Model:   p.question.Model.Class, Parameters: p.run.parameters, Preset: presets[0].name,
-		Measured: measured(p.job), RestsOn: restsOn(p.job), Beside: beside(p.run.beside),
-		Assumed: []string{}, NotModelled: append([]string{}, p.run.notModelled...),
+		Measured: measured(p.job), RestsOn: append(restsOnFamily(p.job), restsOn(p.job)...), Beside: beside(p.run.beside),
+		LeavesOut: append([]string{}, p.question.Model.LeavesOut...),
+		Assumed:   []string{}, NotModelled: append([]string{}, p.run.notModelled...),
 	}
 	// The answer names a tensor of the loss as a phase of its own.
 	phase := p.binding()
@@ -205,10 +230,12 @@ func (p *planned) binding() ledger.Phase {
 	return phase
 }
 
-// measured reports whether runs of this kind were compared with the plan: DDP and
-// FSDP were, with a model that was built whole. The other ways to spread a model
-// over ranks were not.
-func measured(j *model.Job) bool {
+// measured reports whether runs of this kind were compared with the plan.
+func measured(j *model.Job) bool { return j.Model.Measured() && measuredRun(j) }
+
+// measuredRun is measured whatever the model: DDP and FSDP were, with a model
+// that was built whole. The other ways to spread a model over ranks were not.
+func measuredRun(j *model.Job) bool {
 	if unmeasuredGeneration(j) || len(restsOn(j)) > 0 {
 		return false
 	}
@@ -216,8 +243,18 @@ func measured(j *model.Job) bool {
 	return !s.BuildSharded && s.Zero == 0 && s.Tensor <= 1 && s.Sequence <= 1 && s.Pipeline <= 1 && s.Context <= 1 && s.Expert <= 1
 }
 
+// restsOnFamily is what the plan of a family or head rests on that was never
+// measured.
+func restsOnFamily(j *model.Job) []string {
+	if j.Model.Measured() {
+		return []string{}
+	}
+	return []string{j.Model.Class + ": the source of transformers 5.17"}
+}
+
 // unmeasuredGeneration reports whether a job generates in a way that no recording
-// has: an encoder-decoder in a loop of forward calls.
+// has: an encoder-decoder in a loop of forward calls, or a family that was only
+// trained.
 func unmeasuredGeneration(j *model.Job) bool {
-	return j.Mode == model.Generate && j.Model.T5 != nil && !j.GenerateCall
+	return j.Mode == model.Generate && (j.Model.T5 != nil && !j.GenerateCall || !j.Model.MeasuredGeneration())
 }

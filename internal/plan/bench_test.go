@@ -21,6 +21,7 @@ func BenchmarkAsk(b *testing.B) {
 	for name, pairs := range map[string][]string{
 		"train":    {"batch", "2", "seq", "4096", "attention", "flash"},
 		"full":     {"batch", "2", "seq", "4096", "attention", "flash", "recompute", "full"},
+		"qlora":    {"batch", "1", "seq", "2048", "quant", "nf4-double", "lora", "16"},
 		"generate": {"batch", "8", "seq", "4096", "generate", "64", "attention", "flash"},
 	} {
 		b.Run(name, func(b *testing.B) {

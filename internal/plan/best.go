@@ -46,8 +46,8 @@ func FindRecompute(ctx context.Context, q Question) (*BestRecompute, error) {
 	switch {
 	case !q.Capacity.given():
 		return nil, problem.New("{recompute} best needs something to fit into: give {gpu} or {limit}")
-	case q.Model.T5 != nil:
-		return nil, problem.New("{recompute} best is for models with one stack of layers, and t5 has two: use full")
+	case q.Model.Pair():
+		return nil, problem.New("{recompute} best is for models with one stack of layers, and %s has two: use full", q.Model.Family)
 	case q.Options.Has("use-cache"):
 		return nil, cacheInGroups(Best)
 	}

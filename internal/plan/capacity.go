@@ -60,36 +60,55 @@ func (c *Capacity) context() (bytes uint64, estimated bool) {
 	return card.OutsideBytes, card.Context != cards.Measured
 }
 
-// collectives returns what communication libraries hold outside the allocator.
-func (c *Capacity) collectives(communicates bool) uint64 {
-	if !communicates {
-		return 0
-	}
-	n, _ := cards.NCCL()
-	return n
+// Group are the ranks that a job communicates with through a library, which
+// holds memory of its own; none if there are no Ranks.
+type Group struct {
+	Ranks    int
+	Exchange bool // each sends to each, as experts on other ranks need it
 }
 
-// communicates reports whether a job uses a communication library. DDP and FSDP
-// set it up even for a single rank.
-func communicates(j *model.Job) bool { return j.Shard != (model.Shard{}) }
+// groupOf returns the ranks of a job. DDP and FSDP set a library up even for a
+// single one.
+func groupOf(j *model.Job) Group {
+	s := j.Shard
+	if s == (model.Shard{}) {
+		return Group{}
+	}
+	n := 1
+	for _, ranks := range []int{max(s.DDP, s.FSDP, s.Zero), s.Tensor, s.Pipeline, s.Context, s.Expert} {
+		n *= max(ranks, 1)
+	}
+	return Group{Ranks: n, Exchange: s.Expert > 1}
+}
+
+// collectives returns what communication libraries hold outside the allocator,
+// and what they may hold at most.
+func (c *Capacity) collectives(g Group) (bytes, most uint64) {
+	if g.Ranks == 0 {
+		return 0, 0
+	}
+	bytes, most, _ = cards.NCCL(g.Ranks, g.Exchange)
+	return bytes, most
+}
 
 // outside returns what the process holds outside the allocator.
-func (c *Capacity) outside(communicates bool) uint64 {
+func (c *Capacity) outside(g Group) uint64 {
 	n, _ := c.context()
-	return n + c.collectives(communicates)
+	held, _ := c.collectives(g)
+	return n + held
 }
 
 // device returns what the card has for the allocator; 0 without a card.
-func (c *Capacity) device(communicates bool) uint64 {
+func (c *Capacity) device(g Group) uint64 {
 	if c.Card == nil {
 		return 0
 	}
-	return max(c.Card.TotalBytes-min(c.Card.TotalBytes, c.outside(communicates)), 1)
+	return max(c.Card.TotalBytes-min(c.Card.TotalBytes, c.outside(g)), 1)
 }
 
 // available returns the most that may be reserved; 0 if nothing bounds it.
-func (c *Capacity) available(communicates bool) uint64 {
-	d := c.device(communicates)
+func (c *Capacity) available(g Group) uint64 {
+	d := c.device(g)
 	switch {
 	case d == 0:
 		return c.Limit
@@ -100,8 +119,8 @@ func (c *Capacity) available(communicates bool) uint64 {
 }
 
 // conditions returns the conditions of a run within the capacity.
-func (c *Capacity) conditions(s settings.Settings, communicates bool) replay.Conditions {
-	return replay.Conditions{Settings: s, Limit: c.Limit, DeviceMemory: c.device(communicates)}
+func (c *Capacity) conditions(s settings.Settings, g Group) replay.Conditions {
+	return replay.Conditions{Settings: s, Limit: c.Limit, DeviceMemory: c.device(g)}
 }
 
 // equip sets the properties of a job that depend on the card.

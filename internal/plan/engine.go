@@ -37,11 +37,11 @@ func Program(l *ledger.Ledger, s settings.Settings) (*replay.Program, error) {
 
 // Played is a ledger that goes through the engine.
 type Played struct {
-	Ledger       *ledger.Ledger
-	Settings     settings.Settings // of the allocator
-	Conf         string            // the same as it was given
-	Capacity     Capacity
-	Communicates bool // by a library, which holds memory of its own
+	Ledger   *ledger.Ledger
+	Settings settings.Settings // of the allocator
+	Conf     string            // the same as it was given
+	Capacity Capacity
+	Group    Group
 
 	program *replay.Program
 	*figures
@@ -67,14 +67,14 @@ func (p *Played) LiveAtPeak(yield func(tensor int32, bytes uint64)) {
 }
 
 // outside returns what the process holds outside the allocator.
-func (p *Played) outside() uint64 { return p.Capacity.outside(p.Communicates) }
+func (p *Played) outside() uint64 { return p.Capacity.outside(p.Group) }
 
 // available returns the most that may be reserved; 0 if nothing bounds it.
-func (p *Played) available() uint64 { return p.Capacity.available(p.Communicates) }
+func (p *Played) available() uint64 { return p.Capacity.available(p.Group) }
 
 // conditions returns the conditions of a run within the capacity.
 func (p *Played) conditions() replay.Conditions {
-	return p.Capacity.conditions(p.Settings, p.Communicates)
+	return p.Capacity.conditions(p.Settings, p.Group)
 }
 
 // figures are what the engine makes of a ledger without a limit.

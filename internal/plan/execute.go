@@ -48,8 +48,8 @@ func presetNames() []string {
 	return out
 }
 
-// preset517 runs a job as transformers 5.17 does. Where steps are alike the
-// third is not run but taken from the second.
+// preset517 runs a job as transformers 5.17 does. Where steps are alike those
+// after the first are not run but taken from it, or the third from the second.
 func preset517(ctx context.Context, j *model.Job, options ...hf.Option) (out *executed, err error) {
 	defer func() {
 		// Shapes that no recording has may go against what the ops expect. That
@@ -59,11 +59,14 @@ func preset517(ctx context.Context, j *model.Job, options ...hf.Option) (out *ex
 		}
 	}()
 	short := *j
-	if repeats(j) {
+	switch {
+	case leavesStateAlone(j):
+		short.Steps = 1
+	case repeats(j):
 		short.Steps = 2
 	}
 	r, err := hf.Run(ctx, &short, options...)
-	if err == nil && short.Steps == 2 && !r.Ledger.Repeat() {
+	if err == nil && short.Steps < j.Steps && !repeated(r.Ledger, short.Steps) {
 		r, err = hf.Run(ctx, j, options...)
 	}
 	if err != nil {
@@ -80,5 +83,24 @@ func watched(progress func(events int)) executor {
 }
 
 // repeats reports whether the third step of a job equals the second. With DDP it
-// is not: the buckets are built anew in between.
-func repeats(j *model.Job) bool { return j.Mode == model.Train && j.Steps == 3 && j.Shard.DDP == 0 }
+// is not: the buckets are built anew in between; nor if the cache is not emptied in
+// all steps.
+func repeats(j *model.Job) bool {
+	return j.Mode == model.Train && j.Steps == 3 && j.Shard.DDP == 0 && j.EmptyCache < 2
+}
+
+// repeated makes three steps of one or two. It reports whether they are alike.
+func repeated(l *ledger.Ledger, steps int) bool {
+	if steps == 1 {
+		l.Expect(l.LastStep(), 2)
+		return l.RepeatFirst() && l.Repeat()
+	}
+	return l.Repeat()
+}
+
+// leavesStateAlone reports whether a step of a job leaves nothing to the next but
+// the state that the first one makes: no gradients, outputs or copies, and no
+// wrapper that learns from the first.
+func leavesStateAlone(j *model.Job) bool {
+	return repeats(j) && !j.Trainer && j.Shard == (model.Shard{}) && !j.HoldOutput && (j.ZeroGrad == model.ZeroNone || j.ZeroGrad == "") && (j.Save == model.SaveNone || j.Save == "")
+}

@@ -20,6 +20,9 @@ func workOf(j *model.Job) work {
 	if m.ViT != nil {
 		c.seq = float64(m.ViT.Tokens())
 	}
+	if m.Audio != nil {
+		c.seq = float64(m.Audio.Positions)
+	}
 	w := work{passes: 3} // the backward pass makes two gradients of each product
 	if j.LoRA.Rank > 0 {
 		w.passes = 2 // frozen weights need no gradient
@@ -27,10 +30,10 @@ func workOf(j *model.Job) work {
 	for i := range m.Layers {
 		w.layers = append(w.layers, c.layer(i))
 	}
-	if m.T5 != nil {
+	if m.Pair() {
 		encoder := c.seq
 		c.seq = float64(j.TargetSeq)
-		for range m.T5.DecoderLayers {
+		for range m.DecoderLayers() {
 			cross := 2*c.tokens()*c.projections() + c.scores(c.seq, encoder)
 			w.layers = append(w.layers, c.layer(0)+cross)
 		}

@@ -84,7 +84,7 @@ func (s *largest) findFirst(ctx context.Context) error {
 				return err
 			}
 			if err = t.refused; err == nil {
-				s.available = s.question.Capacity.available(communicates(j))
+				s.available = s.question.Capacity.available(groupOf(j))
 				s.known[v], s.low = t, v-1
 				return s.tryValues(ctx, v, v+1)
 			}
@@ -167,17 +167,11 @@ func (s *largest) trial(ctx context.Context, v int64) (*trial, error) {
 	}
 	t := &trial{reserved: p.reserved, requested: p.requested}
 	var failed *Failure
-	l, f, err := p.fits(ctx)
-	if err != nil {
+	if t.limited, failed, err = p.Within(ctx); err != nil {
 		return nil, err
 	}
-	t.limited = l
-	if t.fits = l != nil; !t.fits {
-		failed = describe(p.run.ledger, f)
-		t.why = "it runs out of memory in " + failed.Phase
-		if failed.Step > 0 {
-			t.why += fmt.Sprintf(" %d", failed.Step)
-		}
+	if t.fits = t.limited != nil; !t.fits {
+		t.why = failed.Why()
 	}
 	return t, nil
 }

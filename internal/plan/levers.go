@@ -159,11 +159,21 @@ func (p *planned) otherLevers() []lever {
 	add(j.DType == model.FP32, "bf16 weights", "other numerics: weights and optimizer state in bf16", bf16...)
 	add(j.Optimizer != model.SGD && j.Optimizer != model.SGDMomentum && j.Optimizer != model.SGDFused && j.LoRA.Rank == 0,
 		"SGD with momentum", "another optimizer", "optimizer", string(model.SGDFused))
-	add(j.LoRA.Rank == 0 && p.question.Model.Head == model.HeadCausal && !j.Master, "LoRA of rank 16", "trains adapters, not the weights", "lora", "16")
+	add(j.LoRA.Rank == 0 && p.question.Model.Head == model.HeadCausal && !j.Master, "LoRA of rank 16", "trains adapters, not the weights", adapterLever(j)...)
 	if p.wantsRanks() { // what was not measured is proposed where nothing else may be enough
 		out = append(out, quantLevers(j, p.question.Model)...)
 	}
 	add(p.wantsRanks(), "FSDP over 8 GPUs", "8 GPUs, and their communication", "shard", "fsdp:8")
+	return out
+}
+
+// adapterLever are the options of LoRA. Without autocast adapters in fp32 would keep a
+// copy in fp32 of each Linear's input.
+func adapterLever(j *model.Job) []string {
+	out := []string{"lora", "16"}
+	if j.DType != model.FP32 && !j.Autocast {
+		out = append(out, "lora-dtype", string(j.DType))
+	}
 	return out
 }
 
@@ -215,7 +225,7 @@ func (p *planned) changed(ctx context.Context, options []string, conf string) (*
 	var err error
 	if len(options) > 0 {
 		var next *planned
-		if next, _, err = p.question.plan(ctx, p.question.Options.with(options...), 0); err == nil {
+		if next, err = p.variants.plan(ctx, p.question, p.question.Options.with(options...)); err == nil {
 			out = *next
 		}
 	}

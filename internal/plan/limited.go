@@ -35,6 +35,16 @@ func (p *Played) fits(ctx context.Context) (*Limited, *replay.Failure, error) {
 	return &Limited{PeakReserved: o.Reserved.Bytes, PeakDevice: o.Reserved.Bytes + outside, Retries: o.Retries}, nil, nil
 }
 
+// Within runs the ledger within its capacity, which there must be. One of the
+// results is nil: the failure, or the run that fits.
+func (p *Played) Within(ctx context.Context) (*Limited, *Failure, error) {
+	l, f, err := p.fits(ctx)
+	if f == nil {
+		return l, nil, err
+	}
+	return l, describe(p.Ledger, f), err
+}
+
 // within is fits without the reason. What is requested must be reserved, so a job
 // that requests more than is available cannot fit.
 func (p *Played) within(ctx context.Context) (*Limited, error) {

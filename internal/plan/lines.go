@@ -40,8 +40,11 @@ var lineOf = map[string]func(value string) (argument string, others []string){
 	"batch":      argument("per_device_train_batch_size=%s"),
 	"accumulate": argument("gradient_accumulation_steps=%s"),
 	"recompute": func(value string) (string, []string) {
-		if value == "full" {
+		switch value {
+		case "full":
 			return "gradient_checkpointing=True", nil
+		case "reentrant":
+			return `gradient_checkpointing=True, gradient_checkpointing_kwargs={"use_reentrant": True}`, nil
 		}
 		return "", nil
 	},
@@ -85,6 +88,12 @@ var lineOf = map[string]func(value string) (argument string, others []string){
 	"cache":       other(`generate(..., cache_implementation="static")`),
 	"lora": func(value string) (string, []string) {
 		return "", []string{fmt.Sprintf(`LoraConfig(r=%s, target_modules="all-linear")`, value)}
+	},
+	"lora-dtype": func(value string) (string, []string) {
+		if value == string(model.FP32) {
+			return "", nil
+		}
+		return "", []string{"get_peft_model(..., autocast_adapter_dtype=False)"}
 	},
 	"shard": shardLines,
 }

@@ -16,6 +16,7 @@ func TestUserLines(t *testing.T) {
 		{"optimizer adam-fused", "", "torch.optim.Adam(..., fused=True)"},
 		{"optimizer sgd-momentum-fused", "", "torch.optim.SGD(..., momentum=0.9, fused=True)"},
 		{"lora 16", "", `LoraConfig(r=16, target_modules="all-linear")`},
+		{"lora 16 lora-dtype bf16", "", `LoraConfig(r=16, target_modules="all-linear") | get_peft_model(..., autocast_adapter_dtype=False)`},
 		{"optimizer adamw-8bit", "", `optim="adamw_bnb_8bit"`},
 		{"optimizer paged-adamw-8bit", "", `optim="paged_adamw_8bit"`},
 		{"quant nf4-double lora 16", "", `BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True) | LoraConfig(r=16, target_modules="all-linear")`},

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/plan/hf"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/plan/words"
 )
@@ -73,7 +74,8 @@ func (o Option) Mode() model.Mode {
 var ofMode = map[model.Mode][]string{
 	model.Train: {
 		"target-seq", "autocast", "optimizer", "master-weights", "zero-grad", "clip", "accumulate", "recompute", "loss", "hold-output", "use-cache",
-		"lora", "lora-targets", "lora-dtype", "build", "save", "offload",
+		"lora", "lora-targets", "lora-dtype", "lora-as", "lora-dropout", "build", "save", "offload", "loop", "label-smoothing", "eval-batch", "eval-keep",
+		"eval-accumulation", "empty-cache",
 	},
 	model.Generate: {"generate", "generate-call", "cache"},
 }
@@ -91,7 +93,7 @@ var catalogue = []Option{
 	{"zero-grad", "HOW", "none (set to None after the step), before (before the forward pass), keep (zeros)", checkOneOf(model.ZeroNone, model.ZeroBefore, model.ZeroKeep)},
 	{"clip", "", "clip the norm of the gradients before the step", nil},
 	{"accumulate", "N", "accumulate the gradients of a step over N parts", checkCount(1, 1<<20)},
-	{"recompute", "HOW", "none, full, selective (keep matrix products and attention), every:K (runs of K\nlayers), sqrt (runs of sqrt(L)), groups:LIST, or best (least extra compute that\nfits)", checkRecompute()},
+	{"recompute", "HOW", "none, full, reentrant (full, with use_reentrant=True), selective (keep matrix products\nand attention), every:K (runs of K layers), sqrt (runs of sqrt(L)), groups:LIST, or best (least extra compute that\nfits)", checkRecompute()},
 	{"attention", "HOW", "flash, efficient, math, cudnn, eager, or sdpa: what torch 2.11 picks", checkOneOf(model.SDPA, model.Flash, model.Efficient, model.Math, model.CuDNN, model.Eager)},
 	{"mask", "HOW", "padding in the batch: none, left, right, or ones (a mask without padding)", checkOneOf(model.NoMask, model.LeftMask, model.RightMask, model.OnesMask)},
 	{"loss", "HOW", "plain, or chunked:N (N tokens at a time, recomputed in the backward pass)", checkNumbered([]string{"plain"}, []string{"chunked"})},
@@ -99,7 +101,9 @@ var catalogue = []Option{
 	{"use-cache", "", "a training step builds a key-value cache", nil},
 	{"lora", "R", "adapters of rank R on frozen weights", checkCount(1, 1<<16)},
 	{"lora-targets", "NAMES", "Linears with adapters, by name with commas; by default all but the head", nil},
-	{"lora-dtype", "TYPE", "type of the adapters; by default that of the weights, on quantised ones fp32", checkOneOf(model.FP32, model.BF16, model.FP16)},
+	{"lora-dtype", "TYPE", "type of the adapters; by default fp32, as PEFT makes them", checkOneOf(model.FP32, model.BF16, model.FP16)},
+	{"lora-as", "HOW", "peft, or plain: two products of the weights' type beside each Linear", checkOneOf(adaptersPEFT, adaptersPlain)},
+	{"lora-dropout", "", "PEFT's adapters drop elements of their input", nil},
 	{"mode", "MODE", "train or generate", checkOneOf(model.Train, model.Generate)},
 	{"generate", "N", "tokens to generate; implies --mode generate", checkCount(1, maxTokens)},
 	{"generate-call", "", "tokens come from transformers' generate(), not from a loop of forward calls", nil},
@@ -108,6 +112,12 @@ var catalogue = []Option{
 	{"build", "HOW", "sharded: each rank makes only its shard (meta device, zero.Init); whole: the model is\nbuilt on every GPU first, as from_config under torch.device('cuda') does", checkOneOf(buildWhole, buildSharded)},
 	{"offload", "WHAT", "what is kept on the host: optimizer (state, master weights and gradients; DeepSpeed's\noffload_optimizer), params (the weights too; offload_param, FSDP's CPUOffloadPolicy)", checkOneOf(offloadOptimizer, offloadParams)},
 	{"save", "HOW", "a checkpoint after each step: none, sync (a copy on the GPU), async (through pinned\nhost memory)", checkOneOf(model.SaveNone, model.SaveSync, model.SaveAsync)},
+	{"loop", "HOW", "the training loop: plain, or " + hf.TrainerPreset + ", transformers' Trainer, which --trainer FILE\nchooses", checkOneOf(loopPlain, hf.TrainerPreset)},
+	{"label-smoothing", "", "Trainer smooths the labels", nil},
+	{"eval-batch", "B", "Trainer evaluates after each step, B sequences at a time", checkCount(1, maxCount)},
+	{"eval-keep", "N", "logits of N batches stay on the GPU during the evaluation, as for compute_metrics", checkCount(1, maxTokens)},
+	{"eval-accumulation", "K", "they go to the host after K batches each, and the cache is emptied:\neval_accumulation_steps", checkCount(1, maxTokens)},
+	{"empty-cache", "N", "Trainer empties the cache in every Nth step: torch_empty_cache_steps", checkCount(1, maxTokens)},
 	{"preset", "NAME", "the implementation that is planned: " + strings.Join(presetNames(), ", "), checkOneOf(presetNames()...)},
 }
 
@@ -117,6 +127,13 @@ var optimizers = []model.Optimizer{
 	model.AdamW8bit, model.PagedAdamW8bit, model.PagedAdamW32bit, model.Lion8bit, model.Lion32bit, model.PagedLion8bit, model.PagedLion32bit,
 	model.RMSprop8bit, model.RMSprop32bit,
 }
+
+// The values of --lora-as and --loop.
+const (
+	adaptersPEFT  = "peft"
+	adaptersPlain = "plain"
+	loopPlain     = "plain"
+)
 
 // The values of --build.
 const (
@@ -290,7 +307,7 @@ func withNumbers(words []string) []string {
 }
 
 func checkRecompute() *rule {
-	r := checkNumbered([]string{"none", "full", "selective", "sqrt", Best}, []string{"every"})
+	r := checkNumbered([]string{"none", "full", "reentrant", "selective", "sqrt", Best}, []string{"every"})
 	usual := r.check
 	r.check = func(value string) error {
 		if text, ok := strings.CutPrefix(value, "groups:"); ok {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/cards"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
@@ -65,6 +66,14 @@ type Failure struct {
 	Allocated uint64 `json:"allocated_bytes"`
 }
 
+// Why says in which phase the run ends.
+func (f *Failure) Why() string {
+	if f.Step == 0 {
+		return "it runs out of memory in " + f.Phase
+	}
+	return fmt.Sprintf("it runs out of memory in %s %d", f.Phase, f.Step)
+}
+
 // Outcome makes the part of an answer that needs no further run.
 func (p *Played) Outcome() *Outcome {
 	capacity := &p.Capacity
@@ -73,10 +82,10 @@ func (p *Played) Outcome() *Outcome {
 		PeakAllocated: p.allocated, PeakReserved: p.reserved, PeakRequested: p.requested,
 		PeakDevice:   p.reserved + p.outside(),
 		BindingPhase: phase.Name, BindingStep: phase.Step,
-		Components:  components(p.Ledger, p.at, p.sizes),
-		Collectives: capacity.collectives(p.Communicates),
-		Settings:    p.Conf, Levers: []Lever{},
+		Components: components(p.Ledger, p.at, p.sizes),
+		Settings:   p.Conf, Levers: []Lever{},
 	}
+	a.Collectives, _ = capacity.collectives(p.Group)
 	a.Context, a.ContextEstimated = capacity.context()
 	a.TotalEstimated = capacity.Card != nil && capacity.Card.Total == cards.Estimate
 	if f := timeline.PeakFragmentation(p.reserved, p.allocated); f != nil {

@@ -68,7 +68,8 @@ func (p *Played) FindRange(ctx context.Context, a *Outcome, why ...Reason) error
 	// What is allocated is reserved.
 	r.ReservedLow, r.ReservedHigh = max(p.reserved-min(reservedLow, p.reserved), r.Low), p.reserved+max(reservedHigh, high)
 	outside := a.PeakDevice - p.reserved
-	r.DeviceLow, r.DeviceHigh = r.ReservedLow+outside, r.ReservedHigh+outside
+	held, most := p.Capacity.collectives(p.Group)
+	r.DeviceLow, r.DeviceHigh = r.ReservedLow+outside, r.ReservedHigh+outside+most-held
 	return nil
 }
 
@@ -120,6 +121,10 @@ func (p *planned) miss() Reason {
 	if p.job.Shard.BuildSharded {
 		name = "ranks that build only their part of the weights were not measured; " + name
 	}
+	if !p.job.Model.Measured() {
+		name = p.question.Model.Class + " rests on transformers' source and was not measured"
+		of.missLow, of.missHigh, of.missReservedLow, of.missReservedHigh = unseen, unseen, unseen, unseen
+	}
 	if len(restsOn(p.job)) > 0 {
 		name = "quantised weights, bitsandbytes and offloading rest on sources and were not measured"
 		of.missLow, of.missHigh, of.missReservedLow, of.missReservedHigh = unseen, unseen, unseen, unseen
@@ -141,7 +146,7 @@ const unseen = 0.05
 func (p *planned) collectives() (Reason, bool) {
 	whole := *p.job
 	whole.Shard.BuildSharded = false
-	if whole.Shard == (model.Shard{}) || measured(&whole) {
+	if whole.Shard == (model.Shard{}) || measuredRun(&whole) {
 		return Reason{}, false
 	}
 	n := p.live(ledger.Collective)

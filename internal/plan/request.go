@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/plan/hf"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 )
@@ -49,7 +50,7 @@ func newRequest(o Options, m *model.Model) *request {
 }
 
 func (r *request) read() error {
-	for _, f := range []func() error{r.mode, r.sizes, r.types, r.quantised, r.optimizer, r.layers, r.lora, r.adapters, r.loss, r.shard, r.spread, r.offload} {
+	for _, f := range []func() error{r.mode, r.sizes, r.types, r.quantised, r.optimizer, r.layers, r.lora, r.adapters, r.loss, r.loop, r.shard, r.spread, r.offload} {
 		if err := f(); err != nil {
 			return err
 		}
@@ -136,6 +137,10 @@ func (r *request) sizes() error {
 		if r.options.Has("seq") || r.options.Has("target-seq") {
 			return problem.New("vit takes no {seq}: its pictures make sequences of %d; leave it out", m.ViT.Tokens())
 		}
+	} else if m.Audio != nil {
+		if r.options.Has("seq") {
+			return problem.New("%s takes no {seq}: its sound makes sequences of %d; leave it out", m.ModelType, m.Audio.Positions)
+		}
 	} else if !r.options.Has("seq") {
 		return problem.New("{seq} is missing: say how many tokens a sequence has, for instance {seq} 4096")
 	}
@@ -144,14 +149,18 @@ func (r *request) sizes() error {
 		return problem.New("{batch} %d times {seq} %d is more than %d tokens: give less", j.Batch, j.Seq, int64(maxCount))
 	}
 	switch {
-	case m.T5 != nil && j.Mode == model.Generate:
-	case m.T5 != nil:
+	case m.Pair() && j.Mode == model.Generate:
+	case m.Pair() && m.Head.Scores(): // the decoder reads the same tokens
+		j.TargetSeq = j.Seq
+	case m.Audio != nil:
+		j.TargetSeq, _ = strconv.ParseInt(r.pick("target-seq", fmt.Sprint(m.MaxPositions), "as long as it may be"), 10, 64)
+	case m.Pair():
 		j.TargetSeq, _ = strconv.ParseInt(r.pick("target-seq", fmt.Sprint(j.Seq), "as long as --seq"), 10, 64)
 	case r.options.Has("target-seq"):
 		return problem.New("{target-seq} is for encoder-decoders such as t5, not for %s: leave it out", m.ModelType)
 	}
-	if n := int64(m.MaxPositions); n > 0 && m.Rope.Tables == 0 && m.T5 == nil && m.ViT == nil && j.Seq+j.Tokens > n {
-		return problem.New("%s has a table of %d positions, and %d are asked for: give a smaller {seq}", m.ModelType, n, j.Seq+j.Tokens)
+	if n := int64(m.MaxPositions); n > 0 && m.Rope.Tables == 0 && m.T5 == nil && m.ViT == nil && max(j.Seq+j.Tokens, j.TargetSeq) > n {
+		return problem.New("%s has a table of %d positions, and %d are asked for: give a smaller {seq}", m.ModelType, n, max(j.Seq+j.Tokens, j.TargetSeq))
 	}
 	if j.StaticCache > 0 && j.StaticCache < j.Seq+j.Tokens {
 		return problem.New("{cache} static:%d is too short for %d tokens of prompt and %d more: write static:%d or longer", j.StaticCache, j.Seq, j.Tokens, j.Seq+j.Tokens)
@@ -217,17 +226,14 @@ func (r *request) layers() error {
 	j, m := r.job, r.model
 	text := r.pick("recompute", "none", "")
 	word, k, _ := numbered(text)
-	n := m.Layers
-	if m.T5 != nil {
-		n += m.T5.DecoderLayers
-	}
+	n := m.Layers + m.DecoderLayers()
 	switch word {
 	case "every", "sqrt":
 		if word == "sqrt" {
 			k = int64(math.Round(math.Sqrt(float64(n))))
 		}
-		if m.T5 != nil {
-			return problem.New("{recompute} %s is for models with one stack of layers, and t5 has two: use full", word)
+		if m.Pair() {
+			return problem.New("{recompute} %s is for models with one stack of layers, and %s has two: use full", word, m.Family)
 		}
 		if k > int64(n) {
 			return problem.New("{recompute} every:%d: the model has %d layers; give at most that", k, n)
@@ -235,13 +241,18 @@ func (r *request) layers() error {
 		j.Recompute = model.Recompute{Mode: "group", Groups: groupsOf(n, int(k))}
 	case "groups":
 		groups, _ := parseGroups(strings.TrimPrefix(text, "groups:"))
-		if m.T5 != nil {
-			return problem.New("{recompute} groups is for models with one stack of layers, and t5 has two: use full")
+		if m.Pair() {
+			return problem.New("{recompute} groups is for models with one stack of layers, and %s has two: use full", m.Family)
 		}
 		if got := layersOf(groups); got != n {
 			return problem.New("{recompute} groups names %d layers, and the model has %d: their lengths must add up to that", got, n)
 		}
 		j.Recompute = model.Recompute{Mode: "group", Groups: groups}
+	case "reentrant":
+		if m.T5 != nil {
+			return problem.New("{recompute} reentrant is for models with one stack of layers, and t5 has two: use full")
+		}
+		j.Recompute = model.Recompute{Mode: "full", Reentrant: true}
 	case Best:
 		return problem.New("{recompute} best is a search of its own: leave it out here, or choose none, full, selective, sqrt or every:K")
 	default:
@@ -271,7 +282,7 @@ func groupsOf(n, k int) []int {
 func (r *request) lora() error {
 	l := &r.job.LoRA
 	l.Rank = int(r.options.count("lora", 0))
-	for _, n := range []string{"lora-targets", "lora-dtype"} {
+	for _, n := range []string{"lora-targets", "lora-dtype", "lora-as", "lora-dropout"} {
 		if l.Rank == 0 && r.options.Has(n) {
 			return problem.New("%s needs {lora} R", problem.Name(n))
 		}
@@ -282,12 +293,55 @@ func (r *request) lora() error {
 		}
 	}
 	l.DType = model.DType(r.options.Get("lora-dtype"))
-	r.defaults["lora-dtype"] = string(r.job.DType)
-	if l.Rank > 0 && l.DType == "" && r.job.Quant == nil {
-		r.assume("lora-dtype", string(r.job.DType), "the type of the weights; PEFT makes adapters in fp32")
+	if l.Rank == 0 {
+		return nil
 	}
-	if l.Rank > 0 && len(l.Targets) == 0 {
+	l.PEFT = r.pick("lora-as", adaptersPEFT, "") == adaptersPEFT
+	l.Dropout = r.options.Has("lora-dropout")
+	if l.Dropout && !l.PEFT {
+		return problem.New("{lora-dropout} is for PEFT's adapters: leave it out, or give {lora-as} peft")
+	}
+	switch {
+	case l.DType != "" || r.job.Quant != nil:
+		r.defaults["lora-dtype"] = string(model.FP32)
+	case l.PEFT:
+		l.DType = model.FP32
+		r.assume("lora-dtype", string(model.FP32), "PEFT makes adapters in fp32 unless autocast_adapter_dtype is false")
+	default:
+		r.assume("lora-dtype", string(r.job.DType), "the type of the weights")
+	}
+	if len(l.Targets) == 0 {
 		r.assumed = append(r.assumed, "--lora-targets: every Linear but the head; PEFT takes q_proj and v_proj of most models unless target_modules says otherwise")
+	}
+	return nil
+}
+
+// loop reads what Trainer does beside what its arguments say.
+func (r *request) loop() error {
+	j := r.job
+	j.Trainer = r.pick("loop", loopPlain, "") == hf.TrainerPreset
+	j.Smoothing = r.options.Has("label-smoothing")
+	j.Evaluation = model.Evaluation{Batch: r.options.count("eval-batch", 0), Kept: int(r.options.count("eval-keep", 0)), Moved: int(r.options.count("eval-accumulation", 0))}
+	j.EmptyCache = int(r.options.count("empty-cache", 0))
+	if !j.Trainer {
+		for _, n := range []string{"label-smoothing", "eval-batch", "eval-keep", "eval-accumulation", "empty-cache"} {
+			if r.options.Has(n) {
+				return problem.New("%s is for {loop} %s: leave it out, or give that", problem.Name(n), hf.TrainerPreset)
+			}
+		}
+		return nil
+	}
+	switch {
+	case r.stages() > 1:
+		return problem.New("{loop} %s with a pipeline: Trainer has none; give {loop} plain", hf.TrainerPreset)
+	case j.Evaluation.Kept > 0 && j.Evaluation.Batch == 0:
+		return problem.New("{eval-keep} needs {eval-batch} B")
+	case j.Evaluation.Moved > 0 && j.Evaluation.Batch == 0:
+		return problem.New("{eval-accumulation} needs {eval-batch} B")
+	case j.HoldOutput:
+		return problem.New("{hold-output} is a habit of other loops than Trainer's: leave it out")
+	case j.Smoothing && j.LossChunk > 0:
+		return problem.New("{label-smoothing} needs all logits, which {loss} chunked does not make: leave one of them out")
 	}
 	return nil
 }

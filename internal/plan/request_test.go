@@ -167,7 +167,7 @@ func TestOptions(t *testing.T) {
 		{"seq", "99999999999", "whole number from 1"},
 		{"dtype", "int8", "--quant nf4 --dtype bf16"},
 		{"optimizer", "adamx", "write adamw-fused, "},
-		{"recompute", "every", "write none, full, selective, sqrt, best or every:N"},
+		{"recompute", "every", "write none, full, reentrant, selective, sqrt, best or every:N"},
 		{"recompute", "every:0", "write none"},
 		{"loss", "pieces", "write plain or chunked:N"},
 		{"cache", "static", "such as static:4096"},

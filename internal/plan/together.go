@@ -55,9 +55,13 @@ func (p *planned) fewest(ctx context.Context, pulled []lever) (*Lever, error) {
 	return p.compare(ctx, &all, changed)
 }
 
-// fitsWith plans the job with levers pulled. The plan is nil if there is none.
+// fitsWith plans the job with levers pulled. The plan is nil if there is none,
+// and has no figures if the job requests more than there is.
 func (p *planned) fitsWith(ctx context.Context, pulled []lever) (bool, *planned, error) {
 	all := joinLevers(pulled)
+	if v, large := p.variants.tooLarge(ctx, p.question, p.question.Options.with(all.options...)); large {
+		return false, v, nil
+	}
 	changed, err := p.changed(ctx, all.options, all.conf)
 	if changed == nil || err != nil {
 		return false, nil, err

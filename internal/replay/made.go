@@ -18,7 +18,7 @@ import (
 func NewProgram(s settings.Settings, n int, call func(i int) Call) (*Program, error) {
 	none := &trace.Trace{Strings: &trace.Strings{}, Stacks: trace.NewStacks()}
 	b := NewBuilder(none, &start.State{Kind: start.Recorded}, s, n)
-	var sizes []uint64 // of tensors
+	sizes := make([]uint64, 0, n/2+1) // of tensors, most of which are freed
 	var live, most uint64
 	for i := range n {
 		c := call(i)

@@ -69,7 +69,8 @@ type Outcome struct {
 	Reserved, Allocated, Active, Requested High
 
 	Retries, OOMs             int64
-	DeviceAllocs, DeviceFrees int64 // as PyTorch counts them: mappings too
+	LeastRefused              uint64 // by the limit: the least reserved total; 0 if it refused none
+	DeviceAllocs, DeviceFrees int64  // as PyTorch counts them: mappings too
 	Maps, Unmaps              int64
 	// DriverTime estimates how long the driver was busy giving and taking
 	// memory; see driver/sim.

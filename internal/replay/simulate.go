@@ -430,6 +430,7 @@ func (r *simulation) finish() *Outcome {
 	o.Active = high(o.Stats.ActiveBytes.All.Peak, r.highs.activeAt)
 	o.Requested = high(o.Stats.RequestedBytes.All.Peak, r.highs.requestedAt)
 	o.Retries, o.OOMs = o.Stats.NumAllocRetries, o.Stats.NumOOMs
+	o.LeastRefused = r.serial.LeastRefused()
 	o.DeviceAllocs, o.DeviceFrees = o.Stats.NumDeviceAlloc, o.Stats.NumDeviceFree
 	calls := r.device.Calls()
 	o.Maps, o.Unmaps = int64(calls[sim.Map]-r.startCalls[sim.Map]), int64(calls[sim.Unmap]-r.startCalls[sim.Unmap])

@@ -15,8 +15,8 @@ import (
 //
 // A run shows more than whether it passes, which saves most of a bisection. A run
 // that passes with less reserved than the limit goes the same way under any limit
-// down to that. A run that is refused only the request that ends it goes the same
-// way up to what that request needs.
+// down to that. A run that fails goes the same way up to the least that the limit
+// refused.
 func (p *Program) SmallestLimit(ctx context.Context, s settings.Settings, low, high uint64) (uint64, error) {
 	r := bisect.New(low, high, alloc.SegmentUnit)
 	// Upwards, as what decides is mostly near the bound, and runs that fail end early.
@@ -80,8 +80,8 @@ func (p *Program) PassesUnder(ctx context.Context, s settings.Settings) bisect.T
 		case !limitOnlyRefuses(s):
 		case !o.Fails:
 			k.from = min(limit, o.Reserved.Bytes)
-		case o.Retries <= 1 && !o.First.AtStart && o.StartReleased == 0:
-			k.to = max(limit, o.First.Reserved+o.First.Segment-1)
+		case o.LeastRefused > limit && !o.First.AtStart && o.StartReleased == 0:
+			k.to = o.LeastRefused - 1
 		}
 		all = append(all, k)
 		return k.passes, nil
@@ -95,10 +95,10 @@ func (p *Program) narrow(r *bisect.Range, limit uint64, o *Outcome) {
 		r.High = max(min(limit, r.Up(o.Reserved.Bytes)), r.Low)
 		return
 	}
-	if o.Retries > 1 || o.First.AtStart {
+	if o.First.AtStart || o.LeastRefused == 0 {
 		return
 	}
-	same := r.Up(o.First.Reserved + o.First.Segment)
+	same := r.Up(o.LeastRefused)
 	if o.StartReleased > 0 {
 		same = min(same, r.Up(p.Start.Reserved())) // from there on the start keeps its cache
 	}

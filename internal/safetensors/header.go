@@ -68,6 +68,8 @@ func readHeader(r io.Reader, size int64) (header []byte, data uint64, err error)
 	n := binary.LittleEndian.Uint64(length[:])
 	rest := uint64(max(0, size-8))
 	switch {
+	case string(length[:]) == "version ":
+		return nil, 0, errors.New("a pointer of Git LFS, not the file itself: run git lfs pull")
 	case n > maxHeader:
 		return nil, 0, fmt.Errorf("it begins as no safetensors file does: a header of %d bytes, above the limit of %d", n, maxHeader)
 	case n > rest:

@@ -12,11 +12,14 @@ import (
 	"strings"
 )
 
-// The names that transformers gives the files of a checkpoint.
+// The names that libraries give the files of a checkpoint: transformers the first,
+// diffusers the second. A variant, such as fp16, stands before the ending.
+var stems = []string{"model", "diffusion_pytorch_model"}
+
 const (
-	singleName = "model.safetensors"
-	indexName  = "model.safetensors.index.json"
-	maxIndex   = 256 << 20
+	ending   = ".safetensors"
+	indexEnd = ".safetensors.index.json"
+	maxIndex = 256 << 20
 )
 
 // Open reads the tensors of a .safetensors file, of an index, or of a folder
@@ -35,15 +38,79 @@ func Open(path string) ([]Tensor, error) {
 }
 
 // openFolder prefers the index: a single file beside it would be the same
-// checkpoint saved twice.
+// checkpoint saved twice. A variant is taken where there is nothing else.
 func openFolder(dir string) ([]Tensor, error) {
-	if index := filepath.Join(dir, indexName); exists(index) {
+	index, single := find(dir)
+	switch {
+	case index != "":
 		return openIndex(index)
-	}
-	if single := filepath.Join(dir, singleName); exists(single) {
+	case single != "":
 		return openFile(single)
 	}
-	return nil, fmt.Errorf("%s: neither %s nor %s in this folder", dir, singleName, indexName)
+	return nil, absent(fmt.Sprintf("%s: neither %s nor %s in this folder", dir, stems[0]+ending, stems[0]+indexEnd))
+}
+
+// absent says which files of a checkpoint are not there.
+type absent string
+
+func (a absent) Error() string { return string(a) }
+
+// Is reports whether it is one of io/fs's errors.
+func (a absent) Is(target error) bool { return target == fs.ErrNotExist }
+
+// find returns the index of a folder's checkpoint, or else its only file.
+func find(dir string) (index, single string) {
+	for _, stem := range stems {
+		for _, variant := range []string{"", ".fp16", ".bf16"} {
+			for _, name := range []string{stem + indexEnd, stem + ".safetensors.index" + variant + ".json", stem + variant + indexEnd} {
+				if path := filepath.Join(dir, name); exists(path) {
+					return path, ""
+				}
+			}
+			if path := filepath.Join(dir, stem+variant+ending); exists(path) {
+				return "", path
+			}
+		}
+	}
+	var all []string
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ending) {
+			all = append(all, filepath.Join(dir, e.Name()))
+		}
+	}
+	if len(all) == 1 {
+		return "", all[0]
+	}
+	return "", ""
+}
+
+// Has reports whether a folder holds a checkpoint.
+func Has(dir string) bool {
+	index, single := find(dir)
+	return index != "" || single != ""
+}
+
+// Total returns what the index of a folder's checkpoint says about its size, for
+// checkpoints whose files are not there; 0 if it does not say.
+func Total(dir string) uint64 {
+	index, _ := find(dir)
+	if index == "" {
+		return 0
+	}
+	data, err := os.ReadFile(index)
+	if err != nil || len(data) > maxIndex {
+		return 0
+	}
+	var said struct {
+		Metadata struct {
+			Total float64 `json:"total_size"`
+		} `json:"metadata"`
+	}
+	if json.Unmarshal(data, &said) != nil || !(said.Metadata.Total > 0 && said.Metadata.Total < 1<<60) {
+		return 0
+	}
+	return uint64(said.Metadata.Total)
 }
 
 func exists(path string) bool {
@@ -90,7 +157,7 @@ func openIndex(path string) ([]Tensor, error) {
 	for _, shard := range shards {
 		list, err := openFile(filepath.Join(filepath.Dir(path), shard))
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%s: it names %q, which is not there: download all shards", path, shard)
+			return nil, absent(fmt.Sprintf("%s: it names %q, which is not there: download all shards", path, shard))
 		}
 		if err != nil {
 			return nil, err

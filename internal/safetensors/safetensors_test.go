@@ -3,7 +3,9 @@ package safetensors
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -113,6 +115,39 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// The files of a folder are found under the names that libraries give them.
+func TestFolder(t *testing.T) {
+	index := func(file string) []byte {
+		return []byte(fmt.Sprintf(`{"metadata":{"total_size":10},"weight_map":{"a":%q}}`, file))
+	}
+	for _, c := range []struct {
+		files map[string][]byte
+		from  string
+	}{
+		{map[string][]byte{"diffusion_pytorch_model.safetensors": one("a"), "diffusion_pytorch_model.fp16.safetensors": one("a")}, "diffusion_pytorch_model.safetensors"},
+		{map[string][]byte{"diffusion_pytorch_model.fp16.safetensors": one("a")}, "diffusion_pytorch_model.fp16.safetensors"},
+		{map[string][]byte{"model.fp16.safetensors": one("a"), "other.safetensors": one("a")}, "model.fp16.safetensors"},
+		{map[string][]byte{"diffusion_pytorch_model.safetensors.index.json": index("x.safetensors"), "x.safetensors": one("a")}, "x.safetensors"},
+		{map[string][]byte{"model.safetensors.index.fp16.json": index("x.safetensors"), "x.safetensors": one("a"), "y.safetensors": one("a")}, "x.safetensors"},
+		{map[string][]byte{"sd_xl_base.safetensors": one("a"), "notes.txt": nil}, "sd_xl_base.safetensors"},
+	} {
+		dir := write(t, c.files)
+		list, err := Open(dir)
+		if err != nil || len(list) != 1 || list[0].File != c.from || !Has(dir) {
+			t.Errorf("%v: %v, %v, want that of %s", c.files, list, err, c.from)
+		}
+	}
+	two := write(t, map[string][]byte{"a.safetensors": one("a"), "b.safetensors": one("a")})
+	if _, err := Open(two); !errors.Is(err, fs.ErrNotExist) || Has(two) {
+		t.Errorf("two files without a usual name: %v", err)
+	}
+	for text, want := range map[string]uint64{`{"metadata":{"total_size":10}}`: 10, `{"metadata":{"total_size":10.0}}`: 10, `{"metadata":{"total_size":-1}}`: 0, `{"metadata":{"total_size":1e300}}`: 0, `{}`: 0, `7`: 0} {
+		if got := Total(write(t, map[string][]byte{"model.safetensors.index.json": []byte(text)})); got != want {
+			t.Errorf("%s: %d bytes, want %d", text, got, want)
+		}
+	}
+}
+
 func TestOpenErrors(t *testing.T) {
 	const index = "model.safetensors.index.json"
 	for _, c := range []struct {
@@ -121,6 +156,7 @@ func TestOpenErrors(t *testing.T) {
 	}{
 		{nil, "neither model.safetensors nor"},
 		{map[string][]byte{"model.safetensors": []byte("x")}, "shorter than 8 bytes"},
+		{map[string][]byte{"model.safetensors": []byte("version https://git-lfs.github.com/spec/v1\n")}, "run git lfs pull"},
 		{map[string][]byte{index: []byte(`7`)}, "not an index"},
 		{map[string][]byte{index: []byte(`{}`)}, "no weight_map"},
 		{map[string][]byte{index: []byte(`{"weight_map":{"a":"x.safetensors"}}`)}, "download all shards"},

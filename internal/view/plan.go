@@ -53,7 +53,7 @@ type planQuestion struct {
 func (s *Server) servePlan(w http.ResponseWriter, r *http.Request, q *query) error {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
-		return s.sendJSON(w, newPlanForm())
+		return s.sendJSON(w, newPlanForm(s.opts.Dry != nil))
 	case http.MethodPost:
 	default:
 		return methodNotAllowed(w, "GET, HEAD, POST")

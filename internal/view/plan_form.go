@@ -20,6 +20,7 @@ type planForm struct {
 	Heads     []string     `json:"heads"`
 	Cards     []planCard   `json:"cards"`
 	Shapes    []shape      `json:"shapes"`
+	Ledgers   bool         `json:"ledgers"` // api/dry takes ledgers of dry runs
 }
 
 // planKind is a kind of run in the words of those who make one. Set are the
@@ -45,7 +46,7 @@ var planKinds = []planKind{
 	},
 }
 
-var adapterOptions = []string{"lora", "lora-targets", "lora-dtype"}
+var adapterOptions = []string{"lora", "lora-targets", "lora-dtype", "lora-as", "lora-dropout"}
 
 // planOption is an option of plan.Catalogue: a switch if it has no value, else
 // one of some words, some of which take a number, or a number, or a text.
@@ -87,8 +88,8 @@ var shapes = sync.OnceValue(func() []shape {
 	return all
 })
 
-func newPlanForm() planForm {
-	f := planForm{Version: planVersion, MaxConfig: maxConfig, MaxValue: maxValue, Kinds: planKinds, Heads: model.Heads(), Shapes: shapes()}
+func newPlanForm(ledgers bool) planForm {
+	f := planForm{Ledgers: ledgers, Version: planVersion, MaxConfig: maxConfig, MaxValue: maxValue, Kinds: planKinds, Heads: model.Heads(), Shapes: shapes()}
 	for _, c := range plan.Catalogue() {
 		o := planOption{Name: c.Name, Value: c.Value, Usage: c.Usage, Words: []string{}, Numbered: []string{}, Mode: string(c.Mode())}
 		o.Words, o.Numbered = append(o.Words, c.Words()...), append(o.Numbered, c.Numbered()...)

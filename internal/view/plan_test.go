@@ -245,9 +245,9 @@ func TestPlanRefuses(t *testing.T) {
 		return change(func(q *planQuestion) { q.Options[name] = value })
 	}
 	for want, q := range map[string]planQuestion{
-		`the file is empty`: change(func(q *planQuestion) { q.Config = "" }),
-		`not JSON at byte`:  change(func(q *planQuestion) { q.Config = "{x" }),
-		`model_type "rwkv" is not one that can be planned`:        change(func(q *planQuestion) { q.Config = `{"model_type":"rwkv"}` }),
+		`the file is empty`:                                       change(func(q *planQuestion) { q.Config = "" }),
+		`not JSON at byte`:                                        change(func(q *planQuestion) { q.Config = "{x" }),
+		`model_type "rwkv" has no family here`:                    change(func(q *planQuestion) { q.Config = `{"model_type":"rwkv"}` }),
 		`is not a multiple of`:                                    change(func(q *planQuestion) { q.Config = llama }),
 		`there is no option "weights"`:                            option("weights", "/etc/passwd"),
 		`batch "x": write a whole number from 1 to`:               option("batch", "x"),
@@ -261,7 +261,7 @@ func TestPlanRefuses(t *testing.T) {
 		`limit is "0": it is 0`:                                         change(func(q *planQuestion) { q.Limit = "0" }),
 		`settings "max_split:1"`:                                        change(func(q *planQuestion) { q.Settings = "max_split:1" }),
 		`settings is longer than`:                                       change(func(q *planQuestion) { q.Settings = strings.Repeat("s", maxValue+1) }),
-		`head "image": llama has causal or none`:                        change(func(q *planQuestion) { q.Head = "image" }),
+		`head "image": llama has causal, sequence, token, question, reward or none`:                        change(func(q *planQuestion) { q.Head = "image" }),
 		`max needs something to fit into: give gpu or limit`:            change(func(q *planQuestion) { q.Max = "batch" }),
 		`max "heads": write batch or seq`:                               change(func(q *planQuestion) { q.Max, q.GPU = "heads", "h100" }),
 		`recompute best needs something to fit into: give gpu or limit`: option("recompute", "best"),

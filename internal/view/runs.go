@@ -292,25 +292,33 @@ func dropName(name string) (string, error) {
 	return name, nil
 }
 
+// receive returns the file that is the body of a request, and what to call when
+// it was read: a few are at a time, so that memory lasts.
+func (s *Server) receive(w http.ResponseWriter, r *http.Request, q *query) (name string, body *cappedBody, done func(), err error) {
+	if kind := r.Header.Get("Content-Type"); kind != "application/octet-stream" {
+		return "", nil, nil, refuse(http.StatusUnsupportedMediaType, "the body is %q: send the bytes of the file as application/octet-stream", kind)
+	}
+	if name, err = dropName(q.values.Get("name")); err != nil {
+		return "", nil, nil, err
+	}
+	if r.ContentLength > s.opts.MaxBytes {
+		return "", nil, nil, &http.MaxBytesError{Limit: s.opts.MaxBytes}
+	}
+	select {
+	case s.reading <- struct{}{}:
+	case <-r.Context().Done():
+		return "", nil, nil, r.Context().Err()
+	}
+	return name, &cappedBody{r: http.MaxBytesReader(w, r.Body, s.opts.MaxBytes)}, func() { <-s.reading }, nil
+}
+
 // drop reads a file from the body of a request.
 func (s *Server) drop(w http.ResponseWriter, r *http.Request, q *query) error {
-	if kind := r.Header.Get("Content-Type"); kind != "application/octet-stream" {
-		return refuse(http.StatusUnsupportedMediaType, "the body is %q: send the bytes of the file as application/octet-stream", kind)
-	}
-	name, err := dropName(q.values.Get("name"))
+	name, body, done, err := s.receive(w, r, q)
 	if err != nil {
 		return err
 	}
-	if r.ContentLength > s.opts.MaxBytes {
-		return &http.MaxBytesError{Limit: s.opts.MaxBytes}
-	}
-	select { // a few at a time, so that memory lasts
-	case s.reading <- struct{}{}:
-		defer func() { <-s.reading }()
-	case <-r.Context().Done():
-		return r.Context().Err()
-	}
-	body := &cappedBody{r: http.MaxBytesReader(w, r.Body, s.opts.MaxBytes)}
+	defer done()
 	in, err := readDropped(r.Context(), name, body, r.ContentLength)
 	if body.err != nil { // whatever the reader made of it
 		return body.err

@@ -22,6 +22,8 @@ type Options struct {
 	// MaxBytes is the size of the largest file that can be dropped; 0 stands for
 	// DefaultMaxBytes.
 	MaxBytes int64
+	// Dry answers about ledgers of dry runs; nil: the page opens none.
+	Dry DryAnswerer
 }
 
 // DefaultMaxBytes is the size of the largest file that can be dropped onto the
@@ -142,6 +144,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, path string) err
 		return s.servePlayground(w, r)
 	case "plan":
 		return s.servePlan(w, r, q)
+	case "dry":
+		return s.serveDry(w, r, q)
 	case "work":
 		return s.stopWork(w, r, q)
 	}

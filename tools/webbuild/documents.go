@@ -8,6 +8,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/dry"
 	"github.com/ashlar-mem/ashlar/internal/plan"
 	"github.com/ashlar-mem/ashlar/internal/playground"
 )
@@ -21,6 +22,7 @@ var documents = []reflect.Type{
 	reflect.TypeFor[diff.PairDocument](),
 	reflect.TypeFor[diff.RanksDocument](),
 	reflect.TypeFor[plan.Document](),
+	reflect.TypeFor[dry.Document](),
 	reflect.TypeFor[playground.Answer](),
 }
 

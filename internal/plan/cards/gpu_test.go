@@ -64,8 +64,17 @@ func TestMeasured(t *testing.T) {
 	if !ok || c.TotalBytes != 150109880320 || c.ContextBytes != 619<<20 || c.OutsideBytes != 749<<20 || c.Context != cards.Measured {
 		t.Errorf("%+v", c)
 	}
-	if n, source := cards.NCCL(); n != 512<<20 || source == "" {
-		t.Errorf("NCCL %d, %q", n, source)
+	last := uint64(0)
+	for _, x := range []struct {
+		ranks    int
+		exchange bool
+		want     uint64
+	}{{1, false, 512 << 20}, {2, false, 544 << 20}, {3, false, 688 << 20}, {8, false, 688 << 20}, {8, true, 688<<20 + 7*468571428}, {64, true, 688<<20 + 7*468571428}} {
+		n, most, source := cards.NCCL(x.ranks, x.exchange)
+		if n != x.want || most < n || n < last || source == "" {
+			t.Errorf("NCCL of %d ranks, exchange %v: %d to %d, %q", x.ranks, x.exchange, n, most, source)
+		}
+		last = n
 	}
 }
 

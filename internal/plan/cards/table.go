@@ -19,10 +19,17 @@ type file struct {
 		Outside uint64 `json:"outside_bytes"`
 		Source  string `json:"source"`
 	} `json:"context_estimate"`
-	NCCL struct {
+	NCCL []struct {
+		Ranks  int    `json:"ranks"` // at least
 		Bytes  uint64 `json:"bytes"`
+		Most   uint64 `json:"most"` // what others have seen
 		Source string `json:"source"`
-	} `json:"nccl"`
+	} `json:"nccl"` // by ranks, the fewest first
+	Exchange struct {
+		Bytes  uint64 `json:"bytes"` // for each of at most Peers
+		Peers  int    `json:"peers"`
+		Source string `json:"source"`
+	} `json:"nccl_exchange"`
 	Cards []row `json:"cards"`
 }
 
@@ -56,11 +63,20 @@ func (c *Card) setEstimate(f file) {
 	c.Context, c.ContextSource = Estimate, f.Estimate.Source
 }
 
-// NCCL is what a communicator of one rank takes outside PyTorch's allocator,
-// and where the figure is from.
-func NCCL() (bytes uint64, source string) {
-	n := table().NCCL
-	return n.Bytes, n.Source
+// NCCL is what a communicator of some ranks takes outside PyTorch's allocator,
+// what it may take at most, and where the figures are from. An exchange among
+// all of them, as experts need it, takes buffers for each peer on top.
+func NCCL(ranks int, exchange bool) (bytes, most uint64, source string) {
+	for _, n := range table().NCCL {
+		if ranks >= n.Ranks {
+			bytes, most, source = n.Bytes, n.Most, n.Source
+		}
+	}
+	if x := table().Exchange; exchange && ranks > 1 {
+		more := x.Bytes * uint64(min(ranks-1, x.Peers))
+		bytes, most, source = bytes+more, most+more, source+"; "+x.Source
+	}
+	return bytes, most, source
 }
 
 // List returns all cards.

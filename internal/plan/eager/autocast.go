@@ -78,6 +78,9 @@ func (m *Machine) LowerAttention(q, k, v, mask *Tensor) (*Tensor, *Tensor, *Tens
 // Upper is a tensor as an op takes it that autocast runs in fp32. The caller
 // holds it.
 func (m *Machine) Upper(t *Tensor) *Tensor {
+	if t == nil {
+		return nil
+	}
 	if !m.cast.on || !t.dtype.IsFloat() || t.dtype >= Float32 {
 		return t.Keep()
 	}

@@ -42,6 +42,58 @@ func (m *Machine) patchConvGrad(n *Node, g []*Tensor) []*Tensor {
 	return out
 }
 
+// Conv1d is conv1d of x [batch, channels, length] with a kernel w [out, channels,
+// taps], in the lower type under autocast. The workspaces are those of whisper's
+// two convolutions in three runs: cuDNN copies what it reads and writes, channels
+// last. The gradient of the kernel takes more than that where it is split.
+func (m *Machine) Conv1d(x, w, bias *Tensor, stride, padding int64) *Tensor {
+	bias = m.Lower(bias)
+	w = m.Lower(w)
+	in := m.Lower(x)
+	defer Drop(in, w, bias)
+	n := m.node("ConvolutionBackward0", in, w, bias)
+	if n != nil {
+		n.save(in)
+		n.save(w)
+	}
+	const op = "cudnn_convolution"
+	y := m.Empty(op, in.dtype, in.dim[0], w.dim[0], (in.dim[2]+2*padding-w.dim[2])/stride+1)
+	copies := in.Bytes() + w.Bytes() + y.Bytes()
+	switch {
+	case in.dtype != Float32:
+		m.Scratch(copies+147, op)
+	case stride == 1:
+		m.Scratch(copies-y.Bytes()+16, op)
+	default:
+		m.Scratch(copies+16, op)
+	}
+	if n != nil {
+		n.apply = func(n *Node, g []*Tensor) []*Tensor {
+			const op = "convolution_backward"
+			x, w := n.unpack(0), n.unpack(1)
+			c := m.contiguousCopy(g[0])
+			out := make([]*Tensor, 3)
+			if n.wants(0) {
+				out[0] = m.Empty(op, x.dtype, x.Shape()...)
+				m.Scratch(copies+147, op)
+			}
+			if n.wants(1) {
+				out[1] = m.Empty(op, w.dtype, w.Shape()...)
+				m.Scratch(copies+16, op)
+			}
+			c.Drop()
+			if n.wants(2) {
+				s := m.SumTo(g[0], []int64{1, w.dim[0], 1})
+				out[2] = m.View(s, w.dim[0])
+				s.Drop()
+			}
+			return out
+		}
+		n.made(y)
+	}
+	return y
+}
+
 // The workspaces below are those of cuDNN 9.19 on compute capability 9.0. How
 // cuDNN chooses its kernels is not public; the rules here are inferred from 650
 // convolutions of patches (testdata/plan/convolutions.jsonl.gz).

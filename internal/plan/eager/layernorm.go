@@ -1,7 +1,7 @@
 package eager
 
 // LayerNorm is layer_norm over the last dimension, in fp32 under autocast. The
-// derivative needs the input, and the mean and the deviation of each row.
+// bias may be nil. The derivative needs the input, and the mean and the deviation of each row.
 func (m *Machine) LayerNorm(x, w, bias *Tensor) *Tensor {
 	const op = "native_layer_norm"
 	bias = m.Upper(bias)

@@ -48,3 +48,12 @@ func (t *Tensor) OnGrad(f func()) {
 func (m *Machine) ViewInto(buffer, t *Tensor) *Tensor {
 	return m.aliasOf(buffer, t.Shape(), t.stride)
 }
+
+// Arrive is the end of a backward pass at a leaf: g becomes its gradient, which
+// takes it over, and who waits for it is called.
+func (t *Tensor) Arrive(g *Tensor) {
+	t.SetGrad(g)
+	if t.sink != nil && t.sink.hook != nil {
+		t.sink.hook()
+	}
+}

@@ -22,12 +22,23 @@ func (m *Machine) NllLoss(logProbs, target *Tensor) *Tensor {
 }
 
 // CrossEntropy is cross_entropy of logits [rows, classes]. It asks for a softmax
-// in the type of the logits, so that autocast only widens its result.
+// in the type of the logits, so that autocast only widens its result. Within
+// WithoutLoss it is a number that nothing was computed for.
 func (m *Machine) CrossEntropy(logits, target *Tensor) *Tensor {
+	if m.noLoss {
+		return m.MetaParameter(Float32, false)
+	}
 	var p *Tensor
 	m.AutocastOff(func() { p = m.LogSoftmax(logits) })
 	in := m.Upper(p)
 	y := m.NllLoss(in, target)
 	Drop(in, p)
 	return y
+}
+
+// WithoutLoss runs fn as a model runs that gets no labels.
+func (m *Machine) WithoutLoss(fn func()) {
+	m.noLoss = true
+	fn()
+	m.noLoss = false
 }

@@ -35,6 +35,8 @@ type Machine struct {
 	cached   *opCache // of a selective checkpoint
 	pass     *pass    // the backward pass that is running
 	arena    arena
+	host     bool // what is allocated lies in host memory
+	noLoss   bool // models get no labels
 }
 
 // New returns a machine with an empty ledger.
@@ -46,7 +48,7 @@ func New(d Device) *Machine {
 func (m *Machine) alloc(bytes int64, op string) *storage {
 	s := m.arena.storages.take()
 	*s = storage{refs: 1, id: noEntry}
-	if bytes > 0 {
+	if bytes > 0 && !m.host {
 		s.id = m.Ledger.Alloc(ledger.Tensor{Bytes: bytes, Op: m.nameOf(op), Module: m.module, Kind: m.kind, Stream: m.stream})
 	}
 	return s
@@ -85,6 +87,10 @@ func (m *Machine) Enter(module ledger.Name) ledger.Name {
 	m.module = module
 	return before
 }
+
+// OnHost has what is allocated from now on lie in host memory, or no longer. Tensors
+// there get memory of the GPU by AllocStorage.
+func (m *Machine) OnHost(yes bool) { m.host = yes }
 
 // Stream sets the stream of the following allocations, and returns the one before.
 func (m *Machine) Stream(s uint8) uint8 {

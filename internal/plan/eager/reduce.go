@@ -122,8 +122,35 @@ func (m *Machine) Mean(x *Tensor) *Tensor {
 	return y
 }
 
+// MeanOver is the mean over a dimension, which is taken out.
+func (m *Machine) MeanOver(x *Tensor, dim int) *Tensor {
+	dim = x.axis(dim)
+	n := m.node("MeanBackward1", x)
+	shape, _ := x.without(dim)
+	y := m.reduced("mean", x, x.dtype, shape[:x.dims-1], x.stride[dim] == 1)
+	if n != nil {
+		n.at[0] = dim
+		n.apply = func(n *Node, g []*Tensor) []*Tensor {
+			u := n.machine.Unsqueeze(g[0], n.at[0])
+			e := n.machine.Expand(u, n.shape(0)...)
+			out := n.machine.unary("div", e)
+			Drop(u, e)
+			return n.give(out)
+		}
+		n.made(y)
+	}
+	return y
+}
+
 // Sum is the sum over dimension dim, in fp32 under autocast.
 func (m *Machine) Sum(x *Tensor, dim int, keep bool) *Tensor {
+	return m.sum(x, dim, keep, m.upperResult(x))
+}
+
+// SumWide is the sum over dimension dim with an fp32 result.
+func (m *Machine) SumWide(x *Tensor, dim int, keep bool) *Tensor { return m.sum(x, dim, keep, Float32) }
+
+func (m *Machine) sum(x *Tensor, dim int, keep bool, d DType) *Tensor {
 	dim = x.axis(dim)
 	n := m.node("SumBackward1", x)
 	shape := append([]int64(nil), x.Shape()...)
@@ -131,7 +158,7 @@ func (m *Machine) Sum(x *Tensor, dim int, keep bool) *Tensor {
 	if !keep {
 		shape = append(shape[:dim], shape[dim+1:]...)
 	}
-	y := m.reduced("sum", x, m.upperResult(x), shape, x.stride[dim] == 1)
+	y := m.reduced("sum", x, d, shape, x.stride[dim] == 1)
 	if n != nil {
 		from := append([]int64(nil), x.Shape()...)
 		n.apply = func(_ *Node, g []*Tensor) []*Tensor {

@@ -116,42 +116,39 @@ func repeatHeads(r *run, x *eager.Tensor, groups int64) *eager.Tensor {
 type llamaAttention struct {
 	label        ledger.Name
 	q, k, v, o   *linear
+	joined       *joinedHeads // one projection instead of q, k and v
 	qNorm, kNorm normer
-	normHeads    bool // gemma3: the norms come after the heads were put first
+	normAt       normPlace
 	headDim      int64
 	dropout      float64
-	rotate       func(r *run, q, k *eager.Tensor, t tables) (q2, k2 *eager.Tensor)
-	attend       func(r *run, a attention) (out, weights *eager.Tensor)
+	residual     float64 // dropout of the output (starcoder2)
+	scaled       bool    // the queries are scaled before they are cut into heads (opt)
+	late         bool    // all three are projected before any is cut into heads (olmo2, clip)
+	// rotate is nil in a layer without rotary positions.
+	rotate func(r *run, q, k *eager.Tensor, t tables) (q2, k2 *eager.Tensor)
+	attend func(r *run, a attention) (out, weights *eager.Tensor)
 }
+
+// normPlace is when the norms on q and k come.
+type normPlace uint8
+
+const (
+	normHead   normPlace = iota // of each head, before heads are put first (qwen3)
+	normHeads                   // after heads were put first (gemma3)
+	normBefore                  // of all heads together (olmo2)
+)
 
 // forward returns the output and the probabilities, which may be nil.
 func (a *llamaAttention) forward(r *run, x *eager.Tensor, c *shared) (y, weights *eager.Tensor) {
 	m := r.machine
 	before := m.Enter(a.label)
 	defer m.Enter(before)
-	project := func(l *linear, norm normer) *eager.Tensor {
-		p := l.forward(r, x)
-		h := m.View(p, x.Size(0), x.Size(1), -1, a.headDim)
-		p.Drop()
-		if norm != nil && !a.normHeads {
-			n := norm.forward(r, h)
-			h.Drop()
-			h = n
-		}
-		t := m.Transpose(h, 1, 2)
-		h.Drop()
-		return t
+	q, k, v, joined := a.heads(r, x)
+	if a.rotate != nil {
+		q2, k2 := a.rotate(r, q, k, c.rope)
+		eager.Drop(q, k)
+		q, k = q2, k2
 	}
-	q := project(a.q, a.qNorm)
-	k := project(a.k, a.kNorm)
-	v := project(a.v, nil)
-	if a.normHeads {
-		q = replace(q, a.qNorm.forward(r, q))
-		k = replace(k, a.kNorm.forward(r, k))
-	}
-	q2, k2 := a.rotate(r, q, k, c.rope)
-	eager.Drop(q, k)
-	q, k = q2, k2
 	if c.cache != nil {
 		k2, v2 := c.cache.update(r, c.layer, k, v)
 		eager.Drop(k, v)
@@ -163,8 +160,55 @@ func (a *llamaAttention) forward(r *run, x *eager.Tensor, c *shared) (y, weights
 	flat2 := m.Contiguous(flat)
 	flat.Drop()
 	y = a.o.forward(r, flat2)
-	eager.Drop(flat2, q, k, v)
+	flat2.Drop()
+	y = replace(y, m.Dropout(y, a.residual, r.trains))
+	eager.Drop(q, k, v, joined)
 	return y, weights
+}
+
+// heads are the queries, keys and values [batch, heads, rows, d], and what they
+// are parts of, nil where they are projected one by one.
+func (a *llamaAttention) heads(r *run, x *eager.Tensor) (q, k, v, joined *eager.Tensor) {
+	if a.joined != nil {
+		return a.joined.forward(r, x)
+	}
+	m := r.machine
+	project := func(l *linear, norm normer) *eager.Tensor {
+		p := l.forward(r, x)
+		if a.scaled && l == a.q {
+			p = replace(p, m.Scale(p))
+		}
+		if norm != nil && a.normAt == normBefore {
+			p = replace(p, norm.forward(r, p))
+		}
+		return p
+	}
+	cut := func(p *eager.Tensor, norm normer) *eager.Tensor {
+		h := replace(p, m.View(p, x.Size(0), x.Size(1), -1, a.headDim))
+		if norm != nil && a.normAt == normHead {
+			h = replace(h, norm.forward(r, h))
+		}
+		return replace(h, m.Transpose(h, 1, 2))
+	}
+	// The order is that of autograd's nodes.
+	switch {
+	case a.late:
+		q, k, v = project(a.q, a.qNorm), project(a.k, a.kNorm), project(a.v, nil)
+		q, k, v = cut(q, a.qNorm), cut(k, a.kNorm), cut(v, nil)
+	case a.scaled:
+		q = cut(project(a.q, nil), nil)
+		k, v = project(a.k, nil), project(a.v, nil)
+		k, v = cut(k, nil), cut(v, nil)
+	default:
+		q = cut(project(a.q, a.qNorm), a.qNorm)
+		k = cut(project(a.k, a.kNorm), a.kNorm)
+		v = cut(project(a.v, nil), nil)
+	}
+	if a.normAt == normHeads {
+		q = replace(q, a.qNorm.forward(r, q))
+		k = replace(k, a.kNorm.forward(r, k))
+	}
+	return q, k, v, nil
 }
 
 // dropout is a probability as far as it is in force: 0 unless training.

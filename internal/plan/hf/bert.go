@@ -9,27 +9,44 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
-// bert is BertForMaskedLM.
+// bert is BertForMaskedLM and what is built like it.
 type bert struct {
 	embed  *bertEmbeddings
 	layers []layer
+	pooler *linear
 	head   *bertHead
+	tail   tail // a head that scores, in the place of head
 }
 
 func newBert(r *run) network {
 	c := r.job.Model
 	n := &bert{}
-	top, base := r.builders("bert")
+	roberta := c.Family != "bert"
+	inside := "bert"
+	if roberta {
+		inside = "roberta"
+	}
+	top, base := r.builders(inside)
+	if c.Family == "xlm_roberta" && c.Head.Scores() { // which makes its head first
+		n.tail = top.encoderTail(nil)
+	}
 	n.embed = base.bertEmbeddings("embeddings")
 	for i := range c.Layers {
 		n.layers = append(n.layers, base.bertLayer(fmt.Sprintf("encoder.layer.%d", i)))
 	}
-	if c.Head == model.HeadNone {
-		base.linear("pooler.dense", c.Hidden, c.Hidden, true)
+	if c.Head == model.HeadNone || !roberta && (c.Head == model.HeadSequence || c.Head == model.HeadReward) {
+		n.pooler = base.linear("pooler.dense", c.Hidden, c.Hidden, true)
 	}
 	n.embed.positionIDs(r).Drop() // when weights are initialised
-	if c.Head != model.HeadNone {
-		n.head = top.bertHead("cls.predictions", n.embed.words)
+	switch {
+	case n.tail != nil:
+	case c.Head.Scores():
+		n.tail = top.encoderTail(n.pooler)
+	case roberta && c.Head != model.HeadNone:
+		n.head = top.bertHead("lm_head", "dense", "layer_norm", n.embed.words)
+		n.head.act = "gelu"
+	case c.Head != model.HeadNone:
+		n.head = top.bertHead("cls.predictions", "transform.dense", "transform.LayerNorm", n.embed.words)
 	}
 	return n
 }
@@ -40,6 +57,9 @@ func (n *bert) loss(r *run, in *batch) *eager.Tensor {
 	mask := bidirectionalMask(r, maskArgs{x: x, attention: in.mask}, 0)
 	h := r.layers(n.layers, x, func(i int) shared { return shared{mask: mask, layer: i} })
 	eager.Drop(x, mask)
+	if n.tail != nil {
+		return scored(r, n.tail, h, in)
+	}
 	kind := m.Kind(ledger.Loss)
 	defer m.Kind(kind)
 	r.phase(ledger.LossPhase)
@@ -59,18 +79,25 @@ type bertEmbeddings struct {
 	dropout                 float64
 	label                   ledger.Name
 	ids, typeIDs            *eager.Tensor // buffers [1, positions]
+	counted                 bool          // roberta: positions count the tokens that are no padding
 }
 
 func (b *builder) bertEmbeddings(name string) *bertEmbeddings {
 	c := b.run.job.Model
 	in := b.in(name)
 	e := &bertEmbeddings{dropout: c.EmbeddingDropout, label: b.label(name)}
+	e.counted = c.Family != "bert"
 	e.words = in.embedding("word_embeddings", c.Vocab, c.Hidden)
-	e.positions = in.embedding("position_embeddings", c.MaxPositions, c.Hidden)
+	if !e.counted {
+		e.positions = in.embedding("position_embeddings", c.MaxPositions, c.Hidden)
+	}
 	e.types = in.embedding("token_type_embeddings", c.TypeVocab, c.Hidden)
 	e.norm = in.layerNorm("LayerNorm", c.Hidden)
 	e.ids = in.buffer(eager.Int64, "position_ids", 1, int64(c.MaxPositions))
 	e.typeIDs = in.buffer(eager.Int64, "token_type_ids", 1, int64(c.MaxPositions))
+	if e.counted {
+		e.positions = in.embedding("position_embeddings", c.MaxPositions, c.Hidden)
+	}
 	return e
 }
 
@@ -86,7 +113,12 @@ func (e *bertEmbeddings) forward(r *run, ids *eager.Tensor) *eager.Tensor {
 	before := m.Enter(e.label)
 	defer m.Enter(before)
 	batch, rows := ids.Size(0), ids.Size(1)
-	positions := m.Slice(e.ids, 1, rows)
+	var positions *eager.Tensor
+	if e.counted {
+		positions = countTokens(r, ids)
+	} else {
+		positions = m.Slice(e.ids, 1, rows)
+	}
 	gathered := m.Unary("gather", positions)
 	types := m.Expand(gathered, batch, rows)
 	w := e.words.forward(r, ids)
@@ -98,6 +130,23 @@ func (e *bertEmbeddings) forward(r *run, ids *eager.Tensor) *eager.Tensor {
 	h = replace(h, m.Dropout(h, e.dropout, r.trains))
 	eager.Drop(positions, gathered, types, w, t, p)
 	return h
+}
+
+// countTokens is create_position_ids_from_input_ids: tokens are counted, but for
+// padding.
+func countTokens(r *run, ids *eager.Tensor) *eager.Tensor {
+	m := r.machine
+	seen := m.Compare("ne", ids)
+	seen = replace(seen, m.To(seen, eager.Int32))
+	sum := m.Empty("cumsum", eager.Int64, ids.Shape()...)
+	m.Scratch(sum.Bytes(), "cumsum")
+	t := replace(sum, m.To(sum, eager.Int32))
+	t = replace(t, m.Unary("add", t))
+	t = replace(t, m.Binary("mul", t, seen))
+	wide := m.To(t, eager.Int64)
+	y := replace(wide, m.Unary("add", wide))
+	eager.Drop(seen, t)
+	return y
 }
 
 // bertLayer is BertLayer.
@@ -127,7 +176,7 @@ func (l *bertLayer) forward(r *run, x *eager.Tensor, c *shared) *eager.Tensor {
 	h := l.up.forward(r, a)
 	h = replace(h, activate(r, l.act, h))
 	y := l.down.forward(r, h, a)
-	eager.Drop(h, a, weights)
+	eager.Drop(h, weights, a) // a has two names
 	return y
 }
 
@@ -170,10 +219,13 @@ func (a *bertAttention) forward(r *run, x *eager.Tensor, c *shared) (y, weights 
 
 // inHeads is the projection of x, cut into heads: [batch, heads, rows, d].
 func inHeads(r *run, l *linear, x *eager.Tensor, headDim int64) *eager.Tensor {
+	return cutIntoHeads(r, l.forward(r, x), headDim)
+}
+
+// cutIntoHeads is a projection p, which it takes over, as [batch, heads, rows, d].
+func cutIntoHeads(r *run, p *eager.Tensor, headDim int64) *eager.Tensor {
 	m := r.machine
-	p := l.forward(r, x)
-	h := m.View(p, x.Size(0), x.Size(1), -1, headDim)
-	p.Drop()
+	h := replace(p, m.View(p, p.Size(0), p.Size(1), -1, headDim))
 	return replace(h, m.Transpose(h, 1, 2))
 }
 
@@ -213,14 +265,14 @@ type bertHead struct {
 	decoder *linear
 }
 
-func (b *builder) bertHead(name string, words *embedding) *bertHead {
+func (b *builder) bertHead(name, dense, norm string, words *embedding) *bertHead {
 	r := b.run
 	c := r.job.Model
 	in := b.in(name)
 	first := len(r.params)
 	h := &bertHead{act: c.Activation}
-	h.dense = in.linear("transform.dense", c.Hidden, c.Hidden, true)
-	h.norm = in.layerNorm("transform.LayerNorm", c.Hidden)
+	h.dense = in.linear(dense, c.Hidden, c.Hidden, true)
+	h.norm = in.layerNorm(norm, c.Hidden)
 	h.decoder = in.linear("decoder", c.Hidden, c.Vocab, true)
 	r.linears = r.linears[:len(r.linears)-1]
 	bias := in.weight("bias", int64(c.Vocab))

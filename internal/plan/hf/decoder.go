@@ -1,6 +1,8 @@
 package hf
 
 import (
+	"cmp"
+
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
@@ -15,6 +17,7 @@ type network interface {
 // batch is what a model is called with. Tensors may be nil.
 type batch struct {
 	ids, labels, mask, pixels *eager.Tensor
+	ends                      *eager.Tensor // of answers; labels are where they begin
 	positions                 *eager.Tensor // position_ids; the model makes them where they are not given
 	states                    *eager.Tensor // what an encoder made of the prompt
 	cache                     *cache
@@ -28,8 +31,17 @@ func (b *batch) positionIDs(r *run) *eager.Tensor {
 	return positionIDs(r, b.ids.Size(1))
 }
 
+// target is what a decoder predicts: the labels, or of a model that is scored
+// what the encoder reads.
+func (b *batch) target(scored bool) *eager.Tensor {
+	if scored {
+		return b.ids
+	}
+	return b.labels
+}
+
 func (b *batch) drop() {
-	eager.Drop(b.ids, b.pixels, b.labels, b.mask)
+	eager.Drop(b.ids, b.pixels, b.labels, b.ends, b.mask)
 }
 
 // shared is what all layers are called with.
@@ -52,19 +64,22 @@ type decoder struct {
 	embed  *embedding
 	layers []layer
 	norm   normer
-	rotary *rotary
-	local  *rotary // of sliding layers, nil if they have the same
-	head   *linear
+	// dropout is that of the embeddings.
+	dropout float64
+	rotary  *rotary
+	local   *rotary // of sliding layers, nil if they have the same
+	head    *linear
+	tail    tail // a head that scores, in the place of head
 }
 
 // head is lm_head, which may be the embedding again.
 func (b *builder) head(e *embedding) *linear {
 	c := b.run.job.Model
-	if c.Head == model.HeadNone || b.run.sends() {
+	if c.Head == model.HeadNone || c.Head.Scores() || b.run.sends() {
 		return nil
 	}
 	// The head's own weight is allocated before it is tied.
-	l := b.linear("lm_head", c.Hidden, c.Vocab, false)
+	l := b.linear("lm_head", cmp.Or(c.WordDim, c.Hidden), c.Vocab, false)
 	b.run.linears = b.run.linears[:len(b.run.linears)-1]
 	if c.Tied {
 		l.weight.Drop()
@@ -74,11 +89,15 @@ func (b *builder) head(e *embedding) *linear {
 	return l
 }
 
-func (d *decoder) loss(r *run, in *batch) *eager.Tensor { return causalLM(r, d, in) }
+func (d *decoder) loss(r *run, in *batch) *eager.Tensor { return causalLM(r, d, d.tail, in) }
 
-// causalLM is the forward pass of a causal language model with labels.
-func causalLM(r *run, net chunkable, in *batch) *eager.Tensor {
+// causalLM is the forward pass of a causal language model with labels, or with
+// another head in the place of its own.
+func causalLM(r *run, net chunkable, other tail, in *batch) *eager.Tensor {
 	m := r.machine
+	if other != nil {
+		return scored(r, other, net.base(r, in), in)
+	}
 	r.collectRouters()
 	if r.caches() {
 		in.cache = newCache(r.job.Model, 0)
@@ -98,7 +117,7 @@ func causalLM(r *run, net chunkable, in *batch) *eager.Tensor {
 	defer m.Kind(kind)
 	r.phase(ledger.LossPhase)
 	s := m.Slice(h, 1, h.Size(1))
-	logits := capLogits(r, net.logits(r, s))
+	logits := finishLogits(r, net.logits(r, s))
 	s.Drop()
 	loss := r.balance(causalLoss(r, logits, in.labels), in.mask)
 	r.output(logits)
@@ -122,11 +141,12 @@ func (d *decoder) base(r *run, in *batch) *eager.Tensor {
 	ms := decoderMasks(r, maskArgs{x: x, attention: in.mask, positions: positions, cache: in.cache})
 	types := r.job.Model.LayerTypes
 	c := &shared{positions: positions, cache: in.cache}
+	first := r.machine.Dropout(x, d.dropout, r.trains)
 	turns := ropes{all: d.rotary.forward(r, x, positions)}
 	if d.local != nil {
 		turns.local = d.local.forward(r, x, positions)
 	}
-	h := r.layers(d.layers, x, func(i int) shared {
+	h := r.through(d.layers, r.scatter(first), func(i int) shared {
 		c.layer, c.mask, c.rope = i, ms.forLayer(types[i]), turns.forLayer(types[i])
 		return *c
 	})

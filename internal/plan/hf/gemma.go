@@ -7,11 +7,11 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
-// gemmaLayer is Gemma2DecoderLayer, and Gemma3's: llama's with norms after
-// attention and after the MLP as well.
+// gemmaLayer is Gemma2DecoderLayer, Gemma3's and Glm4's: llama's with norms
+// after attention and after the MLP as well.
 type gemmaLayer struct {
 	attention                      *llamaAttention
-	mlp                            *gatedMLP
+	mlp                            feedForward
 	input, attended, middle, mixed normer
 }
 
@@ -19,7 +19,7 @@ func newGemma(r *run) network {
 	c := r.job.Model
 	d := &decoder{}
 	top := &builder{run: r}
-	base := top.in("model")
+	base := top.in(insideName(r.job.Model))
 	d.embed = base.scaledEmbedding("embed_tokens", c.Vocab, c.Hidden)
 	for i := range c.Layers {
 		b := base.in(fmt.Sprintf("layers.%d", i))
@@ -38,7 +38,7 @@ func newGemma(r *run) network {
 	if len(tables) > 1 {
 		d.local = tables[1]
 	}
-	d.head = top.head(d.embed)
+	d.head, d.tail = top.head(d.embed), top.decoderTail()
 	return d
 }
 
@@ -55,7 +55,7 @@ func (b *builder) gemmaAttention(name string) *llamaAttention {
 	if c.Family == "gemma3" {
 		in := b.in(name)
 		a.qNorm, a.kNorm = in.centredNorm("q_norm", c.HeadDim), in.centredNorm("k_norm", c.HeadDim)
-		a.normHeads = true
+		a.normAt = normHeads
 	}
 	return a
 }
@@ -115,13 +115,20 @@ func (n *centredNorm) forward(r *run, x *eager.Tensor) *eager.Tensor {
 	return y
 }
 
-// capLogits is what gemma does to the logits if the config has a
-// final_logit_softcapping. It takes them over.
-func capLogits(r *run, logits *eager.Tensor) *eager.Tensor {
+// finishLogits is what a family does to the logits: granite and cohere2 scale
+// them, gemma caps them if the config has a final_logit_softcapping. It takes
+// them over.
+func finishLogits(r *run, logits *eager.Tensor) *eager.Tensor {
+	m := r.machine
+	switch r.job.Model.Family {
+	case "granite":
+		return replace(logits, m.DivScalar(logits))
+	case "cohere2":
+		return replace(logits, m.Scale(logits))
+	}
 	if r.job.Model.FinalSoftcap == 0 {
 		return logits
 	}
-	m := r.machine
 	logits = replace(logits, m.DivScalar(logits))
 	logits = replace(logits, m.ByResult("tanh", logits))
 	return replace(logits, m.Scale(logits))

@@ -26,6 +26,9 @@ func (r *run) writer() (writer, error) {
 	case chunkable:
 		return causalWriter{net}, nil
 	}
+	if r.job.Model.Head == model.HeadSeq2Seq {
+		return nil, problem.New("generation with %s is not planned: plan it with {mode} train", r.job.Model.Family)
+	}
 	return nil, problem.New("a %s model does not generate text: plan it with {mode} train", r.job.Model.Family)
 }
 
@@ -42,7 +45,7 @@ func (w causalWriter) next(r *run, in *batch) *eager.Tensor {
 	kind := m.Kind(ledger.Loss)
 	defer m.Kind(kind)
 	s := m.Slice(h, 1, 1)
-	logits := capLogits(r, w.net.logits(r, s))
+	logits := finishLogits(r, w.net.logits(r, s))
 	eager.Drop(s, h)
 	return logits
 }

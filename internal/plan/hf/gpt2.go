@@ -14,6 +14,7 @@ type gpt2 struct {
 	layers            []layer
 	norm              *layerNorm
 	head              *linear
+	tail              tail
 }
 
 func newGPT2(r *run) network {
@@ -26,11 +27,11 @@ func newGPT2(r *run) network {
 		g.layers = append(g.layers, base.gpt2Block(fmt.Sprintf("h.%d", i)))
 	}
 	g.norm = base.layerNorm("ln_f", c.Hidden)
-	g.head = top.head(g.tokens)
+	g.head, g.tail = top.head(g.tokens), top.decoderTail()
 	return g
 }
 
-func (g *gpt2) loss(r *run, in *batch) *eager.Tensor { return causalLM(r, g, in) }
+func (g *gpt2) loss(r *run, in *batch) *eager.Tensor { return causalLM(r, g, g.tail, in) }
 
 func (g *gpt2) logits(r *run, h *eager.Tensor) *eager.Tensor { return g.head.forward(r, h) }
 

@@ -11,6 +11,8 @@ type llamaLayer struct {
 	attention     mixer
 	mlp           feedForward
 	input, middle normer
+	dropout       float64 // of what is added to the residual stream (phi3)
+	scaled        bool    // it is multiplied with a number (granite)
 }
 
 // mixer is a layer's attention: its output, and the probabilities, which may be
@@ -33,7 +35,7 @@ func newLlama(r *run) network {
 	c := r.job.Model
 	d := &decoder{}
 	top := &builder{run: r}
-	base := top.in("model")
+	base := top.in(insideName(r.job.Model))
 	d.embed = base.embedding("embed_tokens", c.Vocab, c.Hidden)
 	for i := range c.Layers {
 		b := base.in(fmt.Sprintf("layers.%d", i))
@@ -52,7 +54,7 @@ func newLlama(r *run) network {
 	case "gpt_oss":
 		d.rotary.style = ropeOnce
 	}
-	d.head = top.head(d.embed)
+	d.head, d.tail = top.head(d.embed), top.decoderTail()
 	return d
 }
 
@@ -87,13 +89,12 @@ func (b *builder) llamaAttention(name string) *llamaAttention {
 }
 
 func (l *llamaLayer) forward(r *run, x *eager.Tensor, c *shared) *eager.Tensor {
-	m := r.machine
 	n := r.gather(l.input.forward(r, x))
 	a, weights := l.attention.forward(r, n, c)
 	defer func() { weights.Drop() }()
 	n.Drop()
 	a = r.scatter(a)
-	h := m.Add(x, a)
+	h := l.sum(r, x, a)
 	a.Drop()
 	n = r.gather(l.middle.forward(r, h))
 	var f *eager.Tensor
@@ -107,9 +108,20 @@ func (l *llamaLayer) forward(r *run, x *eager.Tensor, c *shared) *eager.Tensor {
 	}
 	f = r.scatter(f)
 	n.Drop()
-	y := m.Add(h, f)
+	y := l.sum(r, h, f)
 	eager.Drop(f, h)
 	return y
+}
+
+// sum adds what a part of the layer made to the residual stream.
+func (l *llamaLayer) sum(r *run, x, y *eager.Tensor) *eager.Tensor {
+	m := r.machine
+	part := m.Dropout(y, l.dropout, r.trains)
+	if l.scaled {
+		part = replace(part, m.Scale(part))
+	}
+	defer part.Drop()
+	return m.Add(x, part)
 }
 
 // gatedMLP is LlamaMLP.

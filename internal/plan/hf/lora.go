@@ -15,7 +15,8 @@ type adapter struct{ a, b *eager.Tensor }
 
 // adapt freezes the model and puts adapters around its Linears, all but the
 // head or those that are named. The embeddings are made to require a gradient,
-// without which a checkpoint of the first layer would have none.
+// without which a checkpoint of the first layer would have none; transformers does
+// that with gradient_checkpointing_enable, so without checkpoints PEFT's do not.
 func (r *run) adapt() error {
 	for _, p := range r.params {
 		p.Tensor.Freeze()
@@ -24,6 +25,11 @@ func (r *run) adapt() error {
 	d := r.dtype
 	if c.DType != "" {
 		d = dtypeOf(c.DType)
+	}
+	// PEFT makes them in the weights' type, and casts them once all are there.
+	made := d
+	if c.PEFT && r.job.Quant == nil && !r.job.Shard.BuildSharded {
+		made = r.dtype
 	}
 	found := map[string]bool{}
 	for _, l := range r.linears {
@@ -35,7 +41,19 @@ func (r *run) adapt() error {
 		before := m.Enter(l.label)
 		rank := int64(c.Rank)
 		in, out := l.sizes()
-		l.adapter = &adapter{a: r.parameter(d, true, rank, in), b: r.parameter(d, true, out, rank)}
+		l.adapter = &adapter{a: r.parameter(made, true, rank, in), b: r.parameter(made, true, out, rank)}
+		m.Enter(before)
+	}
+	for _, l := range r.linears {
+		if l.adapter == nil {
+			continue
+		}
+		before := m.Enter(l.label)
+		for _, t := range []**eager.Tensor{&l.adapter.a, &l.adapter.b} {
+			if made != d {
+				*t = replace(*t, r.parameter(d, true, (*t).Shape()...))
+			}
+		}
 		m.Enter(before)
 		path := m.Ledger.Text(l.label)
 		r.adapters = append(r.adapters,
@@ -49,7 +67,7 @@ func (r *run) adapt() error {
 	if len(r.adapters) == 0 {
 		return errors.New("LoRA: the model has no Linear to put an adapter on")
 	}
-	r.inputGrad = true
+	r.inputGrad = !c.PEFT || r.recomputes()
 	return nil
 }
 
@@ -59,6 +77,9 @@ func (a *adapter) forward(r *run, l *linear, x *eager.Tensor) *eager.Tensor {
 	base := l.base(r, x)
 	if l.packed != nil {
 		return a.onPacked(r, l, base, x)
+	}
+	if r.job.LoRA.PEFT {
+		return a.peft(r, base, x)
 	}
 	in := m.To(x, a.a.DType())
 	low := m.Linear(in, a.a, nil)
@@ -70,4 +91,33 @@ func (a *adapter) forward(r *run, l *linear, x *eager.Tensor) *eager.Tensor {
 	y := m.Add(base, out)
 	eager.Drop(base, out)
 	return y
+}
+
+// loraDropout stands for any lora_dropout: a mask is as large for all of them.
+const loraDropout = 0.1
+
+// peft is the forward pass of PEFT's lora.Linear after the base layer, whose
+// result it takes over. The name x is bound to the cast until the function
+// returns.
+func (a *adapter) peft(r *run, base, x *eager.Tensor) *eager.Tensor {
+	m := r.machine
+	d := base.DType()
+	x = m.To(x, a.a.DType())
+	scaled := a.scaled(r, x.Keep())
+	y := m.Add(base, scaled)
+	eager.Drop(scaled, base)
+	y = replace(y, m.To(y, d))
+	x.Drop()
+	return y
+}
+
+// scaled is lora_B(lora_A(dropout(x))) * scaling. It takes x over.
+func (a *adapter) scaled(r *run, x *eager.Tensor) *eager.Tensor {
+	m := r.machine
+	if r.job.LoRA.Dropout {
+		x = replace(x, m.Dropout(x, loraDropout, r.trains))
+	}
+	x = replace(x, m.Linear(x, a.a, nil))
+	x = replace(x, m.Linear(x, a.b, nil))
+	return replace(x, m.Scale(x))
 }

@@ -5,8 +5,12 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
-// causalLoss is ForCausalLMLoss: logits in fp32, labels moved by one.
+// causalLoss is ForCausalLMLoss: logits in fp32, labels moved by one. Where Trainer
+// smooths labels the model gets none.
 func causalLoss(r *run, logits, labels *eager.Tensor) *eager.Tensor {
+	if r.job.Smoothing {
+		return r.machine.CrossEntropy(logits, labels)
+	}
 	m := r.machine
 	batch, rows, vocab := logits.Size(0), logits.Size(1), logits.Size(2)
 	wide := m.To(logits, eager.Float32)

@@ -13,6 +13,7 @@ type maskArgs struct {
 	attention *eager.Tensor // the batch's attention_mask [batch, rows], nil without one
 	positions *eager.Tensor // position_ids, looked at for packed sequences; nil if not passed
 	states    *eager.Tensor // encoder_hidden_states of a cross attention, nil otherwise
+	ones      bool          // attention has no padding, whatever the batch's mask has
 	past      *past         // what the cache says, nil without a cache
 	cache     *cache        // of which past is asked for each kind of layer
 }
@@ -47,19 +48,18 @@ func (m *masks) forLayer(t model.LayerType) *eager.Tensor {
 
 func (m *masks) drop() { eager.Drop(m.full, m.sliding, m.linear) }
 
-// decoderMasks makes the masks that the layers of a decoder need. Mistral and
-// mixtral have one kind of layer, the others make a mask for full attention in
-// any case.
+// decoderMasks makes the masks that the layers of a decoder need. Some families
+// have one kind of layer, the others make a mask for full attention in any case.
 func decoderMasks(r *run, a maskArgs) (ms masks) {
 	c := r.job.Model
 	switch c.Family {
-	case "qwen2", "qwen3", "gemma2", "gemma3", "gpt_oss", "qwen3_5", "qwen3_5_moe":
+	case "qwen2", "qwen3", "gemma2", "gemma3", "gpt_oss", "qwen3_5", "qwen3_5_moe", "smollm3", "cohere2", "qwen2_moe":
 		ms.mapped = true
 	}
 	sliding := slices.Contains(c.LayerTypes, model.SlidingAttention)
-	single := c.Family == "mistral" || c.Family == "mixtral"
+	single := slices.Contains([]string{"mistral", "mixtral", "phi3", "starcoder2"}, c.Family)
 	switch c.Family {
-	case "gemma2", "gemma3":
+	case "gemma2", "gemma3", "cohere2":
 		sliding = c.SlidingWindow > 0
 	case "gpt_oss":
 		// It makes both and does not look for packed sequences.
@@ -68,13 +68,30 @@ func decoderMasks(r *run, a maskArgs) (ms masks) {
 	if !sliding || !single {
 		ms.full = causalMask(r, a, 0)
 	}
-	if sliding {
+	switch {
+	case c.Family == "qwen2_moe" && c.SlidingWindow == 0:
+		ms.sliding = emptyWindow(r, a)
+	case sliding:
 		ms.sliding = causalMask(r, a, int64(c.SlidingWindow))
 	}
 	if c.Linear != nil {
 		ms.linear = recurrentMask(r, a)
 	}
 	return ms
+}
+
+// emptyWindow is the mask of a window of 0, which qwen2_moe makes whether or not
+// a layer slides: no mask is as good as it, so it is always built.
+func emptyWindow(r *run, a maskArgs) *eager.Tensor {
+	if a.cache != nil {
+		a.past = a.cache.past(true, a.x.Size(1))
+	}
+	b := newMask(r, a)
+	defer b.drop()
+	if a.attention == nil && a.past == nil && a.positions != nil {
+		packedCheck(r, a.x.Size(0), a.x.Size(1))
+	}
+	return b.build(func() *eager.Tensor { return b.and(b.near, b.causalMask) })
 }
 
 // recurrentMask is create_recurrent_attention_mask: the batch's own mask if it
@@ -157,7 +174,7 @@ func newMask(r *run, a maskArgs) *maskBuilder {
 	if a.attention != nil {
 		b.padding = m.To(a.attention, eager.Bool)
 		b.keys = a.attention.Size(1)
-		b.zeros = r.padded()
+		b.zeros = r.padded() && !a.ones
 	}
 	if p := a.past; p != nil {
 		b.keys, b.offset, b.seen = p.keys, p.offset, p.seen

@@ -163,6 +163,7 @@ type embedding struct {
 	weight *eager.Tensor
 	input  bool          // it is get_input_embeddings()
 	scale  *eager.Tensor // gemma: what the rows are multiplied with
+	times  bool          // granite: they are multiplied with a number
 }
 
 func (b *builder) embedding(name string, rows, width int) *embedding {
@@ -176,7 +177,7 @@ func (b *builder) embedding(name string, rows, width int) *embedding {
 }
 
 // inputEmbeddings are the names of the table of tokens in the families.
-var inputEmbeddings = []string{"embed_tokens", "wte", "word_embeddings", "shared"}
+var inputEmbeddings = []string{"embed_tokens", "embed_in", "wte", "word_embeddings", "tok_embeddings", "shared"}
 
 func (e *embedding) forward(r *run, ids *eager.Tensor) *eager.Tensor {
 	before := r.machine.Enter(e.label)
@@ -190,6 +191,9 @@ func (e *embedding) forward(r *run, ids *eager.Tensor) *eager.Tensor {
 	}
 	if r.inputGrad && e.input {
 		r.machine.RequireGrad(y)
+	}
+	if e.times {
+		y = replace(y, r.machine.Scale(y))
 	}
 	return y
 }

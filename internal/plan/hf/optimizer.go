@@ -43,6 +43,9 @@ func optimizerOf(r *run, params []*eager.Tensor) optimizer {
 	case model.SGDMomentum, model.SGDFused:
 		return &sgd{base: b, momentum: true}
 	case model.Adafactor:
+		if r.job.Trainer {
+			return &ownAdafactor{base: b}
+		}
 		return &adafactor{base: b}
 	case model.AdamWForeach, model.AdamForeach:
 		return &adam{base: b, foreach: true}
@@ -116,9 +119,19 @@ func (a *adam) step() {
 	}
 }
 
-// multi is _multi_tensor_adam: the roots of all second moments of a type live
-// until the next type has its own.
+// multi is _multi_tensor_adam, once for each of the optimizer's groups.
 func (a *adam) multi(params []*eager.Tensor) {
+	first := params
+	if a.run.job.Trainer {
+		first = params[:decayed(params)]
+	}
+	a.group(first)
+	a.group(params[len(first):])
+}
+
+// group is _multi_tensor_adam: the roots of all second moments of a type live until
+// the next type has its own.
+func (a *adam) group(params []*eager.Tensor) {
 	var roots []*eager.Tensor
 	for _, group := range byType(params) {
 		next := make([]*eager.Tensor, len(group))

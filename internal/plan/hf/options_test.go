@@ -130,7 +130,7 @@ func trainingJob(t *testing.T, rng *rand.Rand) *model.Job {
 	return j
 }
 
-// More ranks never need more memory on each.
+// More ranks never need more memory on each, and the model stays the same.
 func TestRanks(t *testing.T) {
 	modes := map[string]func(n int) model.Shard{
 		"fsdp":  func(n int) model.Shard { return model.Shard{FSDP: n, ReshardAfterForward: true} },
@@ -144,6 +144,10 @@ func TestRanks(t *testing.T) {
 		"pp":    func(n int) model.Shard { return model.Shard{Pipeline: n} },
 	}
 	for _, text := range smallModels {
+		alone, err := hf.Run(context.Background(), smallJob(t, text))
+		if err != nil {
+			t.Fatal(err)
+		}
 		for mode, shard := range modes {
 			last := int64(-1)
 			for _, n := range []int{2, 4} {
@@ -157,6 +161,9 @@ func TestRanks(t *testing.T) {
 				if err != nil {
 					t.Errorf("%s %s:%d: %v", j.Model.ModelType, mode, n, err)
 					continue
+				}
+				if r.Count() != alone.Count() {
+					t.Errorf("%s %s:%d has %d parameters, not %d", j.Model.ModelType, mode, n, r.Count(), alone.Count())
 				}
 				got := peakOf(r.Ledger)
 				if last >= 0 && got > last {

@@ -178,13 +178,7 @@ func (a *adapter) onPacked(r *run, l *linear, base, x *eager.Tensor) *eager.Tens
 			in, out = x.DType(), eager.BFloat16
 		}
 	}
-	cast := m.To(x, in)
-	low := m.Linear(cast, a.a, nil)
-	cast.Drop()
-	up := m.Linear(low, a.b, nil)
-	low.Drop()
-	scaled := m.Scale(up)
-	up.Drop()
+	scaled := a.scaled(r, m.To(x, in))
 	added := m.To(scaled, out)
 	scaled.Drop()
 	y := m.Add(base, added)

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
-	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
@@ -76,6 +75,9 @@ var sequenceFamilies = []string{
 
 // divideHeads makes a model one rank's part under tensor parallelism.
 func divideHeads(m *model.Model, t int) error {
+	if m.Bart != nil || m.Dino != nil || m.Family == "clip" || m.Family == "siglip" {
+		return fmt.Errorf("tensor parallelism is not planned for %s: leave tp out", m.ModelType)
+	}
 	if m.Heads%t != 0 || m.Intermediate%t != 0 {
 		return fmt.Errorf("%d heads and an MLP of width %d cannot be divided among %d ranks", m.Heads, m.Intermediate, t)
 	}
@@ -101,7 +103,7 @@ func divideHeads(m *model.Model, t int) error {
 // gradient accumulation.
 func pipeline(j *model.Job, p int) ([]*model.Job, []*stage, error) {
 	m := j.Model
-	if p > m.Layers || m.T5 != nil || m.ViT != nil || m.Head != model.HeadCausal {
+	if p > m.Layers || m.Pair() || m.ViT != nil || m.Head != model.HeadCausal {
 		return nil, nil, fmt.Errorf("%s with %d layers cannot be cut into %d stages", m.ModelType, m.Layers, p)
 	}
 	n := (m.Layers + p - 1) / p
@@ -109,6 +111,9 @@ func pipeline(j *model.Job, p int) ([]*model.Job, []*stage, error) {
 		c, part := *j, *m
 		part.Layers = n
 		part.LayerTypes = m.LayerTypes[from : from+n]
+		if m.NoRope != nil {
+			part.NoRope = m.NoRope[from : from+n]
+		}
 		if m.MoE != nil {
 			e := *m.MoE
 			e.Sparse = e.Sparse[from : from+n]
@@ -213,21 +218,4 @@ func (r *run) ring(a attention, compute func(a attention) *eager.Tensor) *eager.
 	q.Drop()
 	y.BeforeBackward(func() { flying = blocks(4) })
 	return y
-}
-
-// peak is the most bytes that are there at a time in the part that is reported.
-func peak(l *ledger.Ledger) int64 {
-	var live, most int64
-	from := l.Scored()
-	for i, e := range l.Events {
-		if e >= 0 {
-			live += l.Tensors[e].Bytes
-		} else {
-			live -= l.Tensors[^e].Bytes
-		}
-		if i >= from {
-			most = max(most, live)
-		}
-	}
-	return most
 }

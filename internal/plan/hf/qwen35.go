@@ -14,7 +14,7 @@ func newQwen35(r *run) network {
 	c := r.job.Model
 	d := &decoder{}
 	top := &builder{run: r}
-	base := top.in("model")
+	base := top.in(insideName(r.job.Model))
 	d.embed = base.embedding("embed_tokens", c.Vocab, c.Hidden)
 	var nets []*deltaNet
 	for i := range c.Layers {
@@ -40,7 +40,7 @@ func newQwen35(r *run) network {
 	initialise()
 	d.rotary = tables[0]
 	d.rotary.style = ropeGrid
-	d.head = top.head(d.embed)
+	d.head, d.tail = top.head(d.embed), top.decoderTail()
 	if len(nets) > 0 {
 		r.notes = append(r.notes, "flash-linear-attention and causal-conv1d: the gated delta rule is planned as transformers computes it without these packages; with them it takes other memory")
 	}

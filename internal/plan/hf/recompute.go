@@ -23,6 +23,8 @@ func (r *run) checkpointed(l layer, x *eager.Tensor, c shared) *eager.Tensor {
 	switch {
 	case r.job.Recompute.Mode == recomputeSelective:
 		return r.machine.CheckpointSelective(fn, c.kept(x)...)
+	case r.job.Recompute.Reentrant && c.t5 != nil && c.t5.states != nil:
+		r.note("use_reentrant=True in the layers that read an encoder's states: they are planned with use_reentrant=False")
 	case r.job.Recompute.Reentrant:
 		return r.machine.CheckpointReentrant(fn, c.kept(x)...)
 	}
@@ -46,6 +48,9 @@ func (c *shared) kept(x *eager.Tensor) []*eager.Tensor {
 func (r *run) checkpoints() bool {
 	return r.job.Recompute.Mode == recomputeFull || r.job.Recompute.Mode == recomputeSelective
 }
+
+// recomputes reports whether any layer is run again.
+func (r *run) recomputes() bool { return r.checkpoints() || r.job.Recompute.Mode == recomputeGroup }
 
 // layers runs a stack of layers on x, which it borrows. Layer i is called with
 // at(i).

@@ -12,6 +12,7 @@ type rotary struct {
 	dim   int64
 	freq  *eager.Tensor
 	style ropeStyle
+	wide  bool // the tables stay in fp32 (olmo2)
 }
 
 // ropeStyle is what a family's tables look like.
@@ -117,7 +118,11 @@ func (ro *rotary) forward(r *run, x, positions *eager.Tensor) tables {
 	s := m.Unary("sin", emb)
 	sin := m.Unary("mul", s)
 	s.Drop()
-	out := tables{cos: m.To(cos, x.DType()), sin: m.To(sin, x.DType())}
+	d := x.DType()
+	if ro.wide {
+		d = eager.Float32
+	}
+	out := tables{cos: m.To(cos, d), sin: m.To(sin, d)}
 	eager.Drop(p32, f, emb, cos, sin)
 	return out
 }

@@ -114,6 +114,7 @@ func Run(ctx context.Context, j *model.Job, options ...Option) (out *Result, err
 		r.stage = stages[i]
 		r.machine.Ledger.Watch = w.watcher(ctx)
 		r.machine.Ledger.Begin(ledger.Build, 0)
+		r.machine.OnHost(r.builtOnHost())
 		r.net = build(r)
 		work := r.train
 		if !r.trains {
@@ -126,15 +127,17 @@ func Run(ctx context.Context, j *model.Job, options ...Option) (out *Result, err
 			return nil, r.failed
 		}
 		r.machine.Ledger.Watch = nil
-		if most == nil || peak(r.machine.Ledger) > peak(most.machine.Ledger) {
+		if most == nil || r.machine.Ledger.Peak() > most.machine.Ledger.Peak() {
 			most = r
 		}
 	}
 	params := most.params
 	if sh := j.Shard; sh.Tensor > 1 || sh.Pipeline > 1 || sh.Expert > 1 {
-		whole := newRun(ctx, j)
-		build(whole)
-		params = whole.params
+		whole := *j
+		whole.Shard = model.Shard{}
+		r := newRun(ctx, &whole)
+		build(r)
+		params = r.params
 	}
 	return &Result{Ledger: most.machine.Ledger, Parameters: params, NotModelled: most.notes, Assumed: append(assumed, most.assumed...), Beside: most.beside}, nil
 }
@@ -155,8 +158,12 @@ var families = map[string]func(*run) network{
 	"llama": newLlama, "mistral": newLlama, "qwen2": newLlama, "qwen3": newLlama,
 	"mixtral": newLlama, "qwen3_moe": newLlama,
 	"deepseek_v2": newLlama, "deepseek_v3": newLlama, "gpt_oss": newGptOss,
-	"gpt2": newGPT2, "bert": newBert, "vit": newViT, "t5": newT5,
-	"gemma2": newGemma, "gemma3": newGemma, "qwen3_5": newQwen35, "qwen3_5_moe": newQwen35,
+	"gpt2": newGPT2, "bert": newBert, "roberta": newBert, "xlm_roberta": newBert,
+	"distilbert": newDistilBert, "modernbert": newModernBert, "vit": newViT, "dinov2": newDinov2, "clip": newTowers, "siglip": newTowers, "t5": newT5, "bart": newBart, "whisper": newWhisper,
+	"gemma": newVariant, "phi3": newVariant, "granite": newVariant, "olmo2": newVariant, "smollm3": newVariant,
+	"glm4": newVariant, "cohere2": newVariant, "starcoder2": newVariant, "gpt_neox": newVariant, "opt": newOPT,
+	"qwen2_moe": newLlama,
+	"gemma2":    newGemma, "gemma3": newGemma, "qwen3_5": newQwen35, "qwen3_5_moe": newQwen35,
 }
 
 func dtypeOf(d model.DType) eager.DType {

@@ -12,6 +12,7 @@ import (
 type t5 struct {
 	encoder, decoder *t5Stack
 	head             *linear
+	tail             tail // a head that scores, in the place of head
 	scaled           bool // the head's input
 }
 
@@ -19,14 +20,20 @@ func newT5(r *run) network {
 	c := r.job.Model
 	n := &t5{scaled: c.T5.ScaleDecoderOutputs}
 	top := &builder{run: r}
-	table := top.embedding("shared", c.Vocab, c.Hidden)
-	n.encoder = top.t5Stack("encoder", c.Layers, false)
-	n.decoder = top.t5Stack("decoder", c.T5.DecoderLayers, true)
-	if c.Head != model.HeadNone {
-		n.head = top.head(table)
+	base := top
+	if c.Head == model.HeadSequence || c.Head == model.HeadReward || c.Head == model.HeadToken {
+		base = top.in("transformer")
 	}
+	table := base.embedding("shared", c.Vocab, c.Hidden)
+	n.encoder = base.t5Stack("encoder", c.Layers, false)
+	if c.Head != model.HeadToken { // which has an encoder alone
+		n.decoder = base.t5Stack("decoder", c.T5.DecoderLayers, true)
+	}
+	n.head, n.tail = top.head(table), top.pairTail()
 	n.encoder.tie(r, table)
-	n.decoder.tie(r, table)
+	if n.decoder != nil {
+		n.decoder.tie(r, table)
+	}
 	if r.dtype == eager.Float16 {
 		r.notes = append(r.notes, "from_pretrained keeps wo in fp32 when t5 is loaded in fp16")
 	}
@@ -34,6 +41,9 @@ func newT5(r *run) network {
 }
 
 func (n *t5) loss(r *run, in *batch) *eager.Tensor {
+	if n.tail != nil {
+		return n.scored(r, in)
+	}
 	m := r.machine
 	states := n.encode(r, in.ids, in.mask)
 	ids := shiftRight(r, in.labels)
@@ -48,6 +58,18 @@ func (n *t5) loss(r *run, in *batch) *eager.Tensor {
 	r.output(logits, states)
 	eager.Drop(flat, target, ids, h, x, logits, states)
 	return loss
+}
+
+// scored is the loss of a head that scores: what the decoder makes of the tokens
+// that the encoder read, or of an encoder alone its states.
+func (n *t5) scored(r *run, in *batch) *eager.Tensor {
+	if n.decoder == nil {
+		return scored(r, n.tail, n.encode(r, in.ids, in.mask), in)
+	}
+	ids := shiftRight(r, in.ids)
+	states := n.encode(r, in.ids, in.mask)
+	defer eager.Drop(states, ids)
+	return scored(r, n.tail, n.decoder.forward(r, t5Input{ids: ids, states: states, statesMask: in.mask}), in)
 }
 
 // encode runs the encoder.

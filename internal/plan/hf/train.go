@@ -16,6 +16,9 @@ func (r *run) train() error {
 		return err
 	}
 	o := newOptimizer(r)
+	if j.Trainer {
+		return newTrainer(r, o).loop()
+	}
 	for step := 1; step <= cmp.Or(j.Steps, 3); step++ {
 		if err := r.ctx.Err(); err != nil {
 			return err
@@ -27,7 +30,7 @@ func (r *run) train() error {
 		r.batches()
 		r.phase(ledger.Step)
 		if j.Clip && !j.Offload.Optimizer { // otherwise on the host
-			clip(r)
+			clip(r).Drop()
 		}
 		o.step()
 		if j.ZeroGrad == model.ZeroNone || j.ZeroGrad == "" {
@@ -52,9 +55,13 @@ func (r *run) prepare() error {
 		trained = r.adapters
 	}
 	for _, p := range trained {
-		if !p.Tied {
+		if !p.Tied && p.Tensor.NeedsGrad() {
 			r.trained = append(r.trained, p.Tensor)
 		}
+	}
+	if r.job.Trainer {
+		r.toDevice()
+		byDecay(r.trained)
 	}
 	switch {
 	case r.job.Shard.DDP > 0:
@@ -98,28 +105,38 @@ func (r *run) forward() flight {
 	in := r.batch()
 	held := r.outputs
 	r.outputs = nil
-	var loss *eager.Tensor
-	run := func() { loss = r.loss(in) }
-	if r.job.Autocast {
-		r.machine.Autocast(eager.BFloat16, run)
-	} else {
-		run()
-	}
+	loss := r.called(in)
 	// The outputs of the last batch live until the name is bound to new ones.
 	r.output(loss)
 	eager.Drop(held...)
 	return flight{in, loss}
 }
 
+// called is the model's result, under autocast if the job has that.
+func (r *run) called(in *batch) (loss *eager.Tensor) {
+	if r.job.Autocast {
+		r.machine.Autocast(eager.BFloat16, func() { loss = r.loss(in) })
+		return loss
+	}
+	return r.loss(in)
+}
+
 func (r *run) backward(f flight) {
+	r.differentiate(f.loss)
+	f.loss.Drop()
+	f.in.drop()
+}
+
+// differentiate is the backward pass from a loss.
+func (r *run) differentiate(loss *eager.Tensor) {
 	r.phase(ledger.Backward)
 	if r.zero != nil {
 		r.zero.beforeBackward()
 	}
 	if r.sends() {
-		r.machine.BackwardFrom(f.loss)
+		r.machine.BackwardFrom(loss)
 	} else {
-		r.machine.Backward(f.loss)
+		r.machine.Backward(loss)
 	}
 	if r.fsdp != nil {
 		r.fsdp.finish()
@@ -127,8 +144,6 @@ func (r *run) backward(f flight) {
 	if r.zero != nil {
 		r.zero.afterBackward()
 	}
-	f.loss.Drop()
-	f.in.drop()
 }
 
 // loss is the forward pass.
@@ -154,9 +169,10 @@ func (r *run) inner(in *batch) *eager.Tensor {
 func (r *run) phase(name string) { r.machine.Ledger.Begin(name, r.step) }
 
 // output says that tensors are part of what the model returns. They are
-// dropped with it, unless the job holds it until the next batch.
+// dropped with it, unless the job holds it until the next batch or Trainer has
+// yet to look at it.
 func (r *run) output(ts ...*eager.Tensor) {
-	if !r.job.HoldOutput {
+	if !r.job.HoldOutput && !r.job.Trainer {
 		return
 	}
 	for _, t := range ts {
@@ -167,25 +183,47 @@ func (r *run) output(ts ...*eager.Tensor) {
 }
 
 // batch makes the tensors that a step is called with: images and their classes,
-// or tokens, which are their own labels unless there is a target.
+// or tokens, which are their own labels unless the head wants others.
 func (r *run) batch() *batch {
 	kind := r.machine.Kind(ledger.Input)
 	defer r.machine.Kind(kind)
 	m, j := r.machine, r.job
 	if v := j.Model.ViT; v != nil {
-		pixels := m.Empty("randn", r.dtype, j.Batch, int64(v.Channels), int64(v.ImageHeight), int64(v.ImageWidth))
-		return &batch{pixels: pixels, labels: m.Empty("randint", eager.Int64, j.Batch)}
+		return &batch{pixels: r.pixels(v), labels: m.Empty("randint", eager.Int64, j.Batch)}
 	}
-	in := &batch{ids: m.Empty("randint", eager.Int64, j.Batch, j.Seq)}
-	if j.Model.Head == model.HeadSeq2Seq {
-		in.labels = m.Empty("randint", eager.Int64, j.Batch, j.TargetSeq)
-	} else {
+	if a := j.Model.Audio; a != nil {
+		sound := m.Empty("randn", r.dtype, j.Batch, int64(a.Mels), 2*int64(a.Positions))
+		return &batch{pixels: sound, labels: m.Empty("randint", eager.Int64, j.Batch, j.TargetSeq)}
+	}
+	rows := j.Batch
+	if j.Model.Head == model.HeadReward {
+		rows *= 2 // pairs
+	}
+	in := &batch{ids: m.Empty("randint", eager.Int64, rows, j.Seq)}
+	switch j.Model.Head {
+	case model.HeadSeq2Seq:
+		in.labels = m.Empty("randint", eager.Int64, rows, j.TargetSeq)
+	case model.HeadSequence:
+		in.labels = m.Empty("randint", eager.Int64, rows)
+	case model.HeadToken:
+		in.labels = m.Empty("randint", eager.Int64, rows, j.Seq)
+	case model.HeadQuestion:
+		in.labels, in.ends = m.Empty("randint", eager.Int64, rows), m.Empty("randint", eager.Int64, rows)
+	case model.HeadContrastive:
+		in.pixels = r.pixels(j.Model.Images())
+	case model.HeadReward:
+	default:
 		in.labels = in.ids.Keep()
 	}
 	if k := j.Mask; k != model.NoMask && k != "" {
-		in.mask = m.Empty("ones", eager.Int64, j.Batch, j.Seq)
+		in.mask = m.Empty("ones", eager.Int64, rows, j.Seq)
 	}
 	return in
+}
+
+// pixels are images for a batch.
+func (r *run) pixels(v *model.ViT) *eager.Tensor {
+	return r.machine.Empty("randn", r.dtype, r.job.Batch, int64(v.Channels), int64(v.ImageHeight), int64(v.ImageWidth))
 }
 
 // gradients lists the gradients there are.
@@ -213,15 +251,16 @@ func byType(ts []*eager.Tensor) [][]*eager.Tensor {
 	return out
 }
 
-// clip is clip_grad_norm_: the norms of all gradients, their norm, and a factor.
-func clip(r *run) {
+// clip is clip_grad_norm_: the norms of all gradients, their norm, which it returns,
+// and a factor. Without gradients there is none.
+func clip(r *run) *eager.Tensor {
 	m := r.machine
 	var norms []*eager.Tensor
 	for _, g := range byType(r.gradients()) {
 		norms = append(norms, m.ForeachNorm(g)...)
 	}
 	if len(norms) == 0 {
-		return
+		return nil
 	}
 	d := norms[0].DType()
 	for _, n := range norms {
@@ -237,5 +276,6 @@ func clip(r *run) {
 	factor := m.Unary("mul", inverse)
 	eager.Drop(inverse, sum)
 	clamped := m.Unary("clamp", factor)
-	eager.Drop(factor, clamped, total)
+	eager.Drop(factor, clamped)
+	return total
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
+var errNoLabels = errors.New("num_labels is 0: a classifier needs labels to train with")
+
 // vit is ViTForImageClassification.
 type vit struct {
 	embed      *vitEmbeddings
@@ -34,7 +36,7 @@ func newViT(r *run) network {
 		n.classifier = top.linear("classifier", c.Hidden, c.NumLabels, true)
 		r.linears = r.linears[:len(r.linears)-1]
 	default:
-		r.fail(errors.New("num_labels is 0: a classifier needs labels to train with"))
+		r.fail(errNoLabels)
 	}
 	return n
 }
@@ -121,7 +123,7 @@ func (b *builder) vitLayer(name string) *vitLayer {
 	c := b.run.job.Model
 	in := b.in(name)
 	l := &vitLayer{act: c.Activation, dropout: c.ResidualDropout}
-	l.attention = in.vitAttention("attention")
+	l.attention = in.encoderAttention("attention", "q_proj", "k_proj", "v_proj", "o_proj")
 	l.first = in.layerNorm("layernorm_before", c.Hidden)
 	l.second = in.layerNorm("layernorm_after", c.Hidden)
 	l.up = in.linear("mlp.fc1", c.Hidden, c.Intermediate, true)
@@ -155,17 +157,20 @@ type vitAttention struct {
 	q, k, v, o *linear
 	headDim    int64
 	dropout    float64
+	style      eagerStyle
 }
 
-func (b *builder) vitAttention(name string) *vitAttention {
+// encoderAttention makes the attention of an encoder, whose Linears each family
+// names in its own way.
+func (b *builder) encoderAttention(name, q, k, v, o string) *vitAttention {
 	c := b.run.job.Model
 	in := b.in(name)
 	width := c.Heads * c.HeadDim
 	a := &vitAttention{label: b.label(name), headDim: int64(c.HeadDim), dropout: c.AttentionDropout}
-	a.q = in.linear("q_proj", c.Hidden, width, c.QKVBias)
-	a.k = in.linear("k_proj", c.Hidden, width, c.QKVBias)
-	a.v = in.linear("v_proj", c.Hidden, width, c.QKVBias)
-	a.o = in.linear("o_proj", width, c.Hidden, true)
+	a.q = in.linear(q, c.Hidden, width, c.QKVBias)
+	a.k = in.linear(k, c.Hidden, width, c.QKVBias)
+	a.v = in.linear(v, c.Hidden, width, c.QKVBias)
+	a.o = in.linear(o, width, c.Hidden, true)
 	return a
 }
 
@@ -177,7 +182,7 @@ func (a *vitAttention) forward(r *run, x *eager.Tensor, c *shared) (y, weights *
 	k := inHeads(r, a.k, x, a.headDim)
 	v := inHeads(r, a.v, x, a.headDim)
 	out, weights := attend(r, attention{
-		q: q, k: k, v: v, mask: c.mask, dropout: r.dropout(a.dropout), bidirectional: true, style: eagerWide,
+		q: q, k: k, v: v, mask: c.mask, dropout: r.dropout(a.dropout), bidirectional: true, style: a.style,
 	})
 	flat := m.Reshape(out, x.Size(0), x.Size(1), -1)
 	out.Drop()

@@ -95,7 +95,13 @@ func snapshot(repo, revision string) string {
 	return found
 }
 
+// hasConfig reports whether a folder is that of a model, or of a pipeline of
+// diffusers.
 func hasConfig(dir string) bool {
-	info, err := os.Stat(filepath.Join(dir, "config.json"))
-	return err == nil && !info.IsDir()
+	for _, name := range []string{"config.json", "model_index.json"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && !info.IsDir() {
+			return true
+		}
+	}
+	return false
 }

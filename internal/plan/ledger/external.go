@@ -92,6 +92,13 @@ var effects = map[string]effect{
 	"cudnn_convolution":        cudnn | convolves,
 	// Only if the convolution was cuDNN's; see inLibrary.
 	"convolution_backward": cudnn | convolves,
+	// By the names of ATen, which dry runs have.
+	"nll_loss_forward": asserts, "nll_loss2d_forward": asserts,
+	"convolution":                                  cudnn | convolves,
+	"_scaled_dot_product_cudnn_attention":          cudnn,
+	"_scaled_dot_product_cudnn_attention_backward": cudnn,
+	"_cudnn_rnn":                                   cudnn,
+	"_cudnn_rnn_backward":                          cudnn,
 }
 
 // External predicts the external memory of a run. All of it comes with the first

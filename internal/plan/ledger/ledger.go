@@ -65,7 +65,7 @@ type Name int32
 
 // Phase is a part of a run. It lasts until the next one begins.
 type Phase struct {
-	Name  string // build, forward, loss, backward, optimizer, save, prefill, decode
+	Name  string // build, forward, loss, backward, optimizer, save, evaluate, prefill, decode
 	Step  int    // of training, or the number of the decoded token; from 1 on
 	First int    // event
 }

@@ -10,6 +10,7 @@ const (
 	Backward  = "backward"
 	Step      = "optimizer"
 	Saving    = "save"
+	Evaluate  = "evaluate"
 	Prefill   = "prefill"
 	Decode    = "decode"
 )
@@ -40,6 +41,24 @@ func (l *Ledger) LastStep() int {
 		}
 	}
 	return 0
+}
+
+// Peak is the most bytes that are there at a time in the part that is reported.
+func (l *Ledger) Peak() int64 {
+	var live, most int64
+	from := l.Scored()
+	for i, e := range l.Events {
+		switch {
+		case e >= 0:
+			live += l.Tensors[e].Bytes
+		case e != EmptyCache:
+			live -= l.Tensors[^e].Bytes
+		}
+		if i >= from {
+			most = max(most, live)
+		}
+	}
+	return most
 }
 
 // PhaseAt returns the phase that an event lies in. Events before the first

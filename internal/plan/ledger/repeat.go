@@ -12,53 +12,93 @@ import (
 // the same sizes, in the order of their deaths and of their births. If they are
 // not, the steps are not alike: nothing is done, and the result is false.
 func (l *Ledger) Repeat() bool {
-	if len(l.Phases) == 0 {
-		return false
-	}
-	step := l.Phases[len(l.Phases)-1].Step
-	first := len(l.Phases)
-	for first > 0 && l.Phases[first-1].Step == step {
-		first--
-	}
-	if step == 0 || first == len(l.Phases) {
-		return false
-	}
-	begin, end := l.Phases[first].First, len(l.Events)
-	heirs, ok := l.heirs(begin, end)
+	s, ok := l.lastStep()
 	if !ok {
 		return false
 	}
-	copies := make([]int32, 0, end-begin)
+	heirs, ok := l.heirs(s.begin, s.end)
+	if ok {
+		l.repeat(s, heirs, false)
+	}
+	return ok
+}
+
+// RepeatFirst is Repeat for a first step, which makes what all steps have: the
+// optimizer's state and workspaces. The copy does not make them again. A step that
+// leaves anything else, or frees what is older than itself, is not repeated.
+func (l *Ledger) RepeatFirst() bool {
+	s, ok := l.lastStep()
+	if !ok {
+		return false
+	}
+	for _, e := range l.Events[s.begin:s.end] {
+		switch {
+		case e == EmptyCache:
+		case e < 0 && int(l.Tensors[^e].Birth) < s.begin:
+			return false
+		case e >= 0 && l.Tensors[e].Death == Lives && l.Tensors[e].Kind != Optimizer && l.Tensors[e].Kind != Workspace:
+			return false
+		}
+	}
+	l.repeat(s, nil, true)
+	return true
+}
+
+// step is a step of a ledger: its first phase, and its events.
+type step struct{ phase, begin, end int }
+
+// lastStep returns the last step; false if there is none.
+func (l *Ledger) lastStep() (step, bool) {
+	if len(l.Phases) == 0 {
+		return step{}, false
+	}
+	number := l.Phases[len(l.Phases)-1].Step
+	first := len(l.Phases)
+	for first > 0 && l.Phases[first-1].Step == number {
+		first--
+	}
+	if number == 0 || first == len(l.Phases) {
+		return step{}, false
+	}
+	return step{first, l.Phases[first].First, len(l.Events)}, true
+}
+
+// repeat appends a step once more. Of what is older it frees the heirs. With once
+// it leaves out what the step leaves.
+func (l *Ledger) repeat(s step, heirs map[int32]int32, once bool) {
+	number := l.Phases[s.phase].Step + 1
+	l.Expect(s.begin, 1)
+	copies := make([]int32, 0, s.end-s.begin)
 	from := int32(-1) // the first tensor of the step
-	next := first
-	last := len(l.Phases)
-	for i := begin; i < end; i++ {
+	next, last := s.phase, len(l.Phases)
+	for i := s.begin; i < s.end; i++ {
 		for ; next < last && l.Phases[next].First <= i; next++ {
-			l.Begin(l.Phases[next].Name, step+1)
+			l.Begin(l.Phases[next].Name, number)
 		}
 		e := l.Events[i]
-		if e == EmptyCache {
+		switch {
+		case e == EmptyCache:
 			l.EmptyCache()
-			continue
-		}
-		if e >= 0 {
+		case e >= 0:
 			if from < 0 {
 				from = e
 			}
-			copies = append(copies, l.Alloc(l.Tensors[e]))
-			continue
-		}
-		id := ^e
-		if heir, old := heirs[id]; old {
-			l.Free(heir)
-		} else {
-			l.Free(copies[id-from])
+			id := int32(-1)
+			if !once || l.Tensors[e].Death != Lives {
+				id = l.Alloc(l.Tensors[e])
+			}
+			copies = append(copies, id)
+		default:
+			if heir, old := heirs[^e]; old {
+				l.Free(heir)
+			} else {
+				l.Free(copies[^e-from])
+			}
 		}
 	}
 	for ; next < last; next++ { // phases without events
-		l.Begin(l.Phases[next].Name, step+1)
+		l.Begin(l.Phases[next].Name, number)
 	}
-	return true
 }
 
 // heirs pairs what a step frees of the time before it with what it leaves.

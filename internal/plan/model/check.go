@@ -67,6 +67,10 @@ func (m *Model) elements() float64 {
 		layers += 2 * f(m.T5.DecoderLayers)
 		layer += f(m.T5.RelativeBuckets) * f(m.Heads)
 	}
+	if m.Bart != nil {
+		layers += 2 * f(m.Bart.DecoderLayers)
+		layer += 2 * f(m.Hidden) * f(m.Bart.DecoderIntermediate)
+	}
 	outside := f(m.Hidden) * (2*f(m.Vocab) + f(m.TypeVocab) + f(m.NumLabels))
 	if m.Rope.Tables == 0 {
 		outside += f(m.Hidden) * f(m.MaxPositions)

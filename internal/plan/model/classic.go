@@ -29,9 +29,12 @@ func readGPT2(f *fields) {
 	f.labels()
 }
 
-func readBert(f *fields) {
+func readBert(f *fields) { f.bertLike(30522) }
+
+// bertLike reads bert and what is built like it.
+func (f *fields) bertLike(vocab int) {
 	m := f.model
-	m.Vocab = f.count(30522, maxVocab, "vocab_size")
+	m.Vocab = f.count(vocab, maxVocab, "vocab_size")
 	f.encoder()
 	m.MaxPositions = f.count(512, maxPositions, "max_position_embeddings")
 	m.TypeVocab = f.count(2, maxVocab, "type_vocab_size")
@@ -50,16 +53,10 @@ func readViT(f *fields) {
 	m.AttentionDropout = f.share(0, "attention_probs_dropout_prob")
 	m.EmbeddingDropout = m.ResidualDropout
 	m.QKVBias = f.flag(true, "qkv_bias")
-	v := &ViT{Channels: f.count(3, maxWidth, "num_channels")}
-	v.ImageHeight, v.ImageWidth = f.pair(224, "image_size")
-	v.PatchHeight, v.PatchWidth = f.pair(16, "patch_size")
-	v.PoolerSize = m.Hidden
+	f.images(224, 16)
+	m.ViT.PoolerSize = m.Hidden
 	if raw, name, st := f.find("pooler_output_size"); st == given && show(raw) != "0" {
-		v.PoolerSize = f.whole(raw, name, 1, maxWidth)
-	}
-	m.ViT = v
-	if f.err == nil && v.Patches() == 0 {
-		f.fail("a %dx%d image holds no %dx%d patch: check image_size and patch_size", v.ImageHeight, v.ImageWidth, v.PatchHeight, v.PatchWidth)
+		m.ViT.PoolerSize = f.whole(raw, name, 1, maxWidth)
 	}
 }
 
@@ -174,6 +171,9 @@ func (f *fields) pair(def int, name string) (height, width int) {
 func (f *fields) labels() {
 	m := f.model
 	m.NumLabels = 2
+	if m.Family == "bart" {
+		m.NumLabels = 3
+	}
 	if raw, name, st := f.find("id2label"); st == given {
 		var table map[string]json.RawMessage
 		if err := json.Unmarshal(raw, &table); err != nil {
@@ -188,7 +188,39 @@ func (f *fields) labels() {
 	switch {
 	case st == given:
 		m.NumLabels = f.whole(raw, name, 0, maxVocab)
-	case m.Head == HeadImage:
-		f.assume(name, "2", st.why("transformers' default"))
+	case m.Head == HeadImage, m.Head == HeadSequence, m.Head == HeadToken:
+		f.assume(name, strconv.Itoa(m.NumLabels), st.why("transformers' default"))
+	}
+}
+
+// scores settles what the heads have that score.
+func (f *fields) scores() {
+	m := f.model
+	switch m.Head {
+	case HeadReward:
+		m.NumLabels = 1
+	case HeadSequence, HeadToken, HeadQuestion:
+	default:
+		return
+	}
+	if m.Head == HeadQuestion && (m.Bidirectional || m.T5 != nil) && m.NumLabels != 2 {
+		f.fail("the file has %d labels, and %s scores where an answer begins and where it ends: set num_labels to 2", m.NumLabels, m.Class)
+	}
+	if m.NumLabels == 0 {
+		f.fail("num_labels is 0: %s needs labels to train with", m.Class)
+	}
+	m.ClassifierDropout = 0.1
+	switch {
+	case m.ModernBert != nil, m.Pair():
+		m.ClassifierDropout = 0
+	case m.Family == "distilbert" && m.Head == HeadQuestion:
+		m.ClassifierDropout = f.share(0.1, "qa_dropout")
+	case m.Family == "distilbert" && m.Head != HeadToken:
+		m.ClassifierDropout = f.share(0.2, "seq_classif_dropout")
+	case m.Bidirectional && m.ViT == nil:
+		m.ClassifierDropout = m.ResidualDropout
+	}
+	if f.has("classifier_dropout") {
+		m.ClassifierDropout = f.share(0, "classifier_dropout")
 	}
 }

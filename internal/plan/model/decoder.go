@@ -111,12 +111,18 @@ func readQwen3MoE(f *fields) {
 		NormTopK:     f.flag(false, "norm_topk_prob"),
 		RouterLogits: f.flag(false, "output_router_logits"),
 	}
+	f.model.MoE.Sparse = f.sparseLayers()
+}
+
+// sparseLayers reads which layers of qwen's models have experts.
+func (f *fields) sparseLayers() []bool {
 	step := f.count(1, maxLayers, "decoder_sparse_step")
 	dense := f.indices("mlp_only_layers")
-	f.model.MoE.Sparse = make([]bool, f.model.Layers)
-	for i := range f.model.MoE.Sparse {
-		f.model.MoE.Sparse[i] = f.model.MoE.Experts > 0 && (i+1)%step == 0 && !dense[i]
+	sparse := make([]bool, f.model.Layers)
+	for i := range sparse {
+		sparse[i] = f.model.MoE.Experts > 0 && (i+1)%step == 0 && !dense[i]
 	}
+	return sparse
 }
 
 func readMistral(f *fields) {

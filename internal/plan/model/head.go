@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/problem"
@@ -10,7 +11,10 @@ import (
 
 // Heads lists the names that [WithHead] takes.
 func Heads() []string {
-	return []string{string(HeadCausal), string(HeadMasked), string(HeadSeq2Seq), string(HeadImage), string(HeadNone)}
+	return []string{
+		string(HeadCausal), string(HeadMasked), string(HeadSeq2Seq), string(HeadImage),
+		string(HeadSequence), string(HeadToken), string(HeadQuestion), string(HeadReward), string(HeadContrastive), string(HeadNone),
+	}
 }
 
 // architecture is the first class name of architectures, "" if there is none.
@@ -35,9 +39,9 @@ func (f *fields) architecture() string {
 func (m *Model) setHead(fam *family, arch, asked string) error {
 	switch {
 	case asked != "":
-		head := Head(strings.ToLower(asked))
-		if head != HeadNone && head != fam.head {
-			return fmt.Errorf("head %q: %s has %s or none", asked, m.ModelType, fam.head)
+		head := headNamed(asked)
+		if !slices.Contains(fam.heads(), head) {
+			return fmt.Errorf("head %q: %s has %s", asked, m.ModelType, either(fam.heads()))
 		}
 		m.Head = head
 	case arch == "":
@@ -54,11 +58,69 @@ func (m *Model) setHead(fam *family, arch, asked string) error {
 		}
 		m.Head = head
 	}
-	m.Class = fam.class
-	if m.Head == HeadNone {
-		m.Class = fam.base
-	}
+	m.Class = fam.classOf(m.Head)
 	return nil
+}
+
+// headWords are other names of heads, in the words of transformers' pipelines
+// and of people.
+var headWords = map[string]Head{
+	"causal-lm": HeadCausal, "text-generation": HeadCausal, "lm": HeadCausal,
+	"masked-lm": HeadMasked, "fill-mask": HeadMasked, "mlm": HeadMasked,
+	"seq2seq-lm": HeadSeq2Seq, "text2text-generation": HeadSeq2Seq, "image-classification": HeadImage,
+	"sequence-classification": HeadSequence, "text-classification": HeadSequence, "seq-cls": HeadSequence, "classification": HeadSequence,
+	"token-classification": HeadToken, "token-cls": HeadToken, "ner": HeadToken,
+	"question-answering": HeadQuestion, "qa": HeadQuestion, "reward-model": HeadReward, "rm": HeadReward,
+	"base": HeadNone,
+}
+
+func headNamed(word string) Head {
+	word = strings.ReplaceAll(strings.ToLower(strings.TrimSpace(word)), "_", "-")
+	if h, ok := headWords[word]; ok {
+		return h
+	}
+	return Head(word)
+}
+
+// heads are those that the family can be planned with.
+func (fam *family) heads() []Head {
+	out := append([]Head{fam.head}, fam.more...)
+	if slices.Contains(fam.more, HeadSequence) {
+		out = append(out, HeadReward)
+	}
+	return append(out, HeadNone)
+}
+
+// either lists heads in a message.
+func either(heads []Head) string {
+	out := make([]string, len(heads))
+	for i, h := range heads {
+		out[i] = string(h)
+	}
+	last := len(out) - 1
+	return strings.Join(out[:last], ", ") + " or " + out[last]
+}
+
+// scoring are the ends of the names of classes that score.
+var scoring = map[Head]string{
+	HeadSequence: "ForSequenceClassification", HeadReward: "ForSequenceClassification",
+	HeadToken: "ForTokenClassification", HeadQuestion: "ForQuestionAnswering",
+}
+
+// Scores reports whether a head scores sequences or tokens.
+func (h Head) Scores() bool { return scoring[h] != "" }
+
+// classOf is the class that has a head.
+func (fam *family) classOf(h Head) string {
+	switch h {
+	case fam.head:
+		return fam.class
+	case HeadNone:
+		return fam.base
+	case HeadImage:
+		return strings.TrimSuffix(fam.class, "Model") + "ForImageClassification"
+	}
+	return strings.TrimSuffix(fam.base, "Model") + scoring[h]
 }
 
 // UsualHead is the head of the model's family.
@@ -67,18 +129,13 @@ func (m *Model) UsualHead() Head {
 	return fam.head
 }
 
-// headOf is the head of a class of the family.
+// headOf is the head of a class of the family. The multimodal class of a family
+// scores as its text model does.
 func (fam *family) headOf(class string) (Head, bool) {
-	switch class {
-	case fam.class:
-		return fam.head, true
-	case fam.base:
-		return HeadNone, true
-	}
-	for _, other := range fam.also {
-		if class == other {
-			return fam.head, true
+	for _, h := range append([]Head{fam.head, HeadNone}, fam.more...) {
+		if own := fam.classOf(h); class == own || class == strings.Replace(own, "Text", "", 1) {
+			return h, true
 		}
 	}
-	return "", false
+	return fam.head, slices.Contains(fam.also, class)
 }

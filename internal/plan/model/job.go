@@ -134,6 +134,19 @@ type LoRA struct {
 	Rank    int      // 0 is none
 	Targets []string // names of Linears; none means all but the head
 	DType   DType    // empty: the weights'
+	// PEFT: the adapters are PEFT's. Otherwise they are a sum of two products
+	// with the type of the weights.
+	PEFT    bool
+	Dropout bool // before the first product of PEFT's
+}
+
+// Evaluation is what Trainer does after a step.
+type Evaluation struct {
+	Batch int64 // 0: there is none
+	Kept  int   // batches whose outputs stay on the GPU for compute_metrics
+	// Moved is after how many batches they go to the host and the cache is emptied
+	// (eval_accumulation_steps); 0: at the end.
+	Moved int
 }
 
 // Shard is how the work is spread over ranks.
@@ -179,6 +192,12 @@ type Job struct {
 	LossChunk  int64 // tokens whose loss is computed at a time; 0 is all
 	HoldOutput bool  // the outputs, logits among them, live until the next step
 	UseCache   bool  // a training step that builds a cache
+
+	// Trainer: the loop is that of transformers' Trainer, over accelerate.
+	Trainer    bool
+	Smoothing  bool // of labels, by Trainer
+	EmptyCache int  // in every so many steps, after the forward pass (torch_empty_cache_steps)
+	Evaluation Evaluation
 
 	LoRA    LoRA
 	Shard   Shard

@@ -12,6 +12,14 @@ const (
 	HeadMasked  Head = "masked"
 	HeadSeq2Seq Head = "seq2seq"
 	HeadImage   Head = "image"
+	// The heads that score: a whole sequence, its tokens, where an answer begins
+	// and ends, or a pair of sequences of which one is to have the higher score.
+	HeadSequence Head = "sequence"
+	HeadToken    Head = "token"
+	HeadQuestion Head = "question"
+	HeadReward   Head = "reward"
+	// HeadContrastive compares images and texts.
+	HeadContrastive Head = "contrastive"
 )
 
 // LayerType is how one layer mixes tokens, in transformers' own words.
@@ -28,9 +36,8 @@ const (
 // family are settled. Counts are as transformers would build the model with;
 // a field that the family does not have is zero.
 type Model struct {
-	// Family is the folder of transformers that implements the model: llama,
-	// qwen2, qwen3, qwen3_moe, qwen3_5, qwen3_5_moe, mistral, mixtral, gemma2,
-	// gemma3, deepseek_v2, deepseek_v3, gpt_oss, gpt2, bert, t5 or vit.
+	// Family is the folder of transformers that implements the model, such as
+	// llama, qwen3_moe or modernbert.
 	Family string
 	// ModelType is the file's model_type: "gemma3_text" or "gemma3" where
 	// Family is "gemma3".
@@ -60,6 +67,8 @@ type Model struct {
 	TypeVocab    int // bert: rows of the token type table
 	NumLabels    int // width of a classifier
 
+	ClassifierDropout float64 // before a classifier
+
 	Tied       bool   // the head uses the embedding's weight
 	QKVBias    bool   // q, k, v projections have a bias; for MLA the two *_a projections
 	OutBias    bool   // the output projection of attention has a bias
@@ -75,6 +84,16 @@ type Model struct {
 
 	// LayerTypes has one entry per layer (for t5: per encoder layer).
 	LayerTypes []LayerType
+	// NoRope says for every layer whether it has no rotary positions; nil where
+	// all have them or none (smollm3, cohere2).
+	NoRope []bool
+	// ParallelResidual: attention and the MLP read the same input (gpt_neox).
+	ParallelResidual bool
+	// Opt: width of the embeddings, 0 where it is Hidden; norms after the parts
+	// of a layer instead of before; no norm after the last layer.
+	WordDim     int
+	PostNorm    bool
+	NoFinalNorm bool
 	// SlidingWindow is the window of the sliding layers, 0 where there is none.
 	SlidingWindow int
 	// Bidirectional is set where tokens see what follows them: bert, vit, and
@@ -93,6 +112,18 @@ type Model struct {
 	T5     *T5     // nil unless t5
 	ViT    *ViT    // nil unless vit
 
+	ModernBert *ModernBert // nil unless modernbert
+	Dino       *Dino       // nil unless dinov2
+	Bart       *Bart       // nil unless bart or whisper
+	Audio      *Audio      // nil unless whisper
+	// Vision is the tower of images beside that of text, which the other fields
+	// are about; nil unless both are trained. Projection is the width they meet in.
+	Vision     *Model
+	Projection int
+
+	// LeavesOut are parts of the model that are not planned, such as "the vision
+	// tower".
+	LeavesOut []string
 	// Assumed lists the fields that the file leaves out and what was taken for
 	// them; Ignored those that the file has and that change nothing here.
 	Assumed []Assumption
@@ -171,6 +202,33 @@ type T5 struct {
 	ScaleDecoderOutputs bool // the decoder's output is scaled before the head
 }
 
+// Bart is what bart's pair of an encoder and a decoder adds. The other fields are
+// the encoder's.
+type Bart struct {
+	DecoderLayers, DecoderHeads, DecoderIntermediate int
+	ActivationDropout                                float64
+}
+
+// Audio is the sound that whisper's encoder takes.
+type Audio struct {
+	Mels      int // bins of a spectrogram
+	Positions int // of the encoder; the spectrogram has twice as many
+}
+
+// Pair reports whether the model is an encoder and a decoder.
+func (m *Model) Pair() bool { return m.T5 != nil || m.Bart != nil }
+
+// DecoderLayers is how many layers the decoder of a pair has.
+func (m *Model) DecoderLayers() int {
+	switch {
+	case m.T5 != nil:
+		return m.T5.DecoderLayers
+	case m.Bart != nil:
+		return m.Bart.DecoderLayers
+	}
+	return 0
+}
+
 // ViT is the image side of a vision transformer.
 type ViT struct {
 	ImageHeight, ImageWidth int
@@ -186,6 +244,14 @@ func (v *ViT) Patches() int {
 
 // Tokens is the length of the sequence: the patches and the class token.
 func (v *ViT) Tokens() int { return v.Patches() + 1 }
+
+// Images is what the model's images are cut into; nil if it takes none.
+func (m *Model) Images() *ViT {
+	if m.Vision != nil {
+		return m.Vision.ViT
+	}
+	return m.ViT
+}
 
 // Sparse says whether layer i has experts.
 func (m *Model) Sparse(i int) bool {

@@ -22,8 +22,8 @@ type Option func(*options)
 
 type options struct{ head string }
 
-// WithHead chooses the head, whatever the file's architectures say: none,
-// causal, masked, seq2seq or image. An empty name leaves it to the file.
+// WithHead chooses the head, whatever the file's architectures say: one of
+// [Heads]. An empty name leaves it to the file.
 func WithHead(name string) Option {
 	return func(o *options) { o.head = name }
 }
@@ -100,12 +100,11 @@ func (m *Model) read(top map[string]json.RawMessage, set options) error {
 		if err := outer.otherFile(); err != nil {
 			return err
 		}
-		return fmt.Errorf("model config: no model_type; add it, one of %s", strings.Join(modelTypes(), ", "))
+		return fmt.Errorf("model config: no model_type: give the config.json of the model; known families are %s", strings.Join(modelTypes(), ", "))
 	}
 	fam, ok := familyOf(m.ModelType)
 	if !ok {
-		return fmt.Errorf("model_type %q is not one that can be planned; it must be one of %s",
-			m.ModelType, strings.Join(modelTypes(), ", "))
+		return &UnknownError{m.ModelType, top}
 	}
 	m.Family = fam.name
 	inner := outer
@@ -133,6 +132,7 @@ func (m *Model) read(top map[string]json.RawMessage, set options) error {
 		inner.tieFrom(outer, arch)
 	}
 	fam.read(inner)
+	inner.scores()
 	inner.ignored(fam)
 	for _, f := range []*fields{outer, inner} {
 		if f.err != nil {
@@ -147,8 +147,7 @@ func (f *fields) otherFile() error {
 	has := func(name string) bool { _, ok := f.raw[name]; return ok }
 	switch {
 	case has("_class_name") || has("_diffusers_version"):
-		return fmt.Errorf("model config: a file of diffusers (%s), and only models of transformers are planned; record a run of it, and ask ashlar explain and whatif",
-			f.word("_class_name"))
+		return &UnknownError{f.word("_class_name"), f.raw}
 	case has("peft_type"):
 		return problem.New("model config: the config of an adapter; give the config.json of %s, and this file with {trainer}", f.word("base_model_name_or_path"))
 	case has("tokenizer_class"):

@@ -161,7 +161,7 @@ func TestErrors(t *testing.T) {
 		{`{"model_type":`, "not JSON at byte"},
 		{`{"hidden_size":1}`, "no model_type"},
 		{`{"model_type":7}`, "model_type is 7; it must be a string"},
-		{`{"model_type":"mamba"}`, `model_type "mamba" is not one that can be planned; it must be one of llama, qwen2`},
+		{`{"model_type":"mamba"}`, `model_type "mamba" has no family here; ashlar plan on the command line gives a rough plan. Families are llama, qwen2`},
 		{`{"model_type":"llama","hidden_size":-1}`, "hidden_size is -1; it must be a whole number from 1"},
 		{`{"model_type":"llama","hidden_size":0}`, "hidden_size is 0"},
 		{`{"model_type":"llama","hidden_size":1e300}`, "hidden_size is 1e300"},
@@ -172,7 +172,7 @@ func TestErrors(t *testing.T) {
 		{`{"model_type":"llama","hidden_size":16777216,"intermediate_size":16777216,"num_hidden_layers":4096,"num_attention_heads":1,"vocab_size":100000}`, "parameters: check the sizes"},
 		{`{"model_type":"llama","attention_bias":1}`, "attention_bias is 1; it must be true or false"},
 		{`{"model_type":"llama","attention_dropout":2}`, "attention_dropout is 2; a dropout must be from 0 to 1"},
-		{`{"_class_name":"UNet2DConditionModel","_diffusers_version":"0.19"}`, "a file of diffusers (UNet2DConditionModel)"},
+		{`{"_class_name":"UNet2DConditionModel","_diffusers_version":"0.19"}`, "UNet2DConditionModel, a model of diffusers, has no family here"},
 		{`{"peft_type":"LORA","base_model_name_or_path":"org/x","r":8}`, "give the config.json of org/x, and this file with trainer"},
 		{`{"eos_token_id":2,"max_length":4096,"transformers_version":"5"}`, "generation_config.json"},
 		{`{"tokenizer_class":"X"}`, "tokenizer_config.json"},
@@ -208,7 +208,7 @@ func TestErrors(t *testing.T) {
 		{`{"model_type":"llama","dtype":"int8"}`, `dtype is "int8"; plans are for float32, bfloat16 and float16`},
 		{`{"model_type":"llama","rope_scaling":{"rope_type":"spiral"}}`, `rope_type "spiral" is not known`},
 		{`{"model_type":"qwen3_5_text","partial_rotary_factor":7}`, "partial_rotary_factor is 7"},
-		{`{"model_type":"llama","architectures":["LlamaForSequenceClassification"]}`, "give head causal to plan"},
+		{`{"model_type":"granite","architectures":["GraniteForSequenceClassification"]}`, "give head causal to plan"},
 		{`{"model_type":"llama","architectures":"LlamaForCausalLM"}`, "architectures is"},
 	} {
 		_, err := Read(strings.NewReader(c.text))
@@ -231,13 +231,33 @@ func TestHead(t *testing.T) {
 	if m := mustRead(t, odd, WithHead("causal")); m.Head != HeadCausal || m.Class != "LlamaForCausalLM" {
 		t.Errorf("head %s, class %s", m.Head, m.Class)
 	}
+	for _, c := range []struct {
+		text, asked, class string
+		head               Head
+		labels             int
+	}{
+		{odd, "", "LlamaForSequenceClassification", HeadSequence, 2},
+		{`{"model_type":"llama","id2label":{"0":"a","1":"b","2":"c"}}`, "seq-cls", "LlamaForSequenceClassification", HeadSequence, 3},
+		{`{"model_type":"llama","num_labels":7}`, "reward-model", "LlamaForSequenceClassification", HeadReward, 1},
+		{`{"model_type":"gpt_neox","architectures":["GPTNeoXForTokenClassification"],"num_labels":9}`, "", "GPTNeoXForTokenClassification", HeadToken, 9},
+		{`{"model_type":"gemma3_text"}`, "sequence_classification", "Gemma3TextForSequenceClassification", HeadSequence, 2},
+		{`{"model_type":"gemma3","architectures":["Gemma3ForSequenceClassification"]}`, "", "Gemma3TextForSequenceClassification", HeadSequence, 2},
+		{`{"model_type":"bert"}`, "QA", "BertForQuestionAnswering", HeadQuestion, 2},
+	} {
+		if m := mustRead(t, c.text, WithHead(c.asked)); m.Head != c.head || m.Class != c.class || m.NumLabels != c.labels {
+			t.Errorf("%s with head %q: head %s, class %s, %d labels", c.text, c.asked, m.Head, m.Class, m.NumLabels)
+		}
+	}
+	if _, err := Read(strings.NewReader(`{"model_type":"bert","num_labels":3}`), WithHead("question")); err == nil || !strings.Contains(err.Error(), "set num_labels to 2") {
+		t.Errorf("a question with three labels: %v", err)
+	}
 	for fam, head := range map[string]Head{"bert": HeadMasked, "t5": HeadSeq2Seq, "vit": HeadImage, "gpt2": HeadCausal} {
 		if m := mustRead(t, `{"model_type":"`+fam+`"}`); m.Head != head {
 			t.Errorf("%s: head %s", fam, m.Head)
 		}
 	}
 	_, err := Read(strings.NewReader(odd), WithHead("image"))
-	if err == nil || !strings.Contains(err.Error(), "llama has causal or none") {
+	if err == nil || !strings.Contains(err.Error(), "llama has causal, sequence, token, question, reward or none") {
 		t.Errorf("error %v", err)
 	}
 }

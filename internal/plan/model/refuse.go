@@ -33,7 +33,7 @@ var matters = []struct{ field, what string }{
 	{"reorder_and_upcast_attn", "the upcast attention of gpt2 is not modelled: set it to false"},
 }
 
-// bertMatters are such fields of bert alone; every other family's code leaves
+// bertMatters are such fields of bert and its kin; every other family's code leaves
 // them unread.
 var bertMatters = []struct{ field, what string }{
 	{"is_decoder", "a bert that is a decoder is not modelled: set it to false"},
@@ -47,7 +47,7 @@ var foreign = []struct {
 	families []string
 }{
 	{"num_local_experts", []string{"mixtral", "gpt_oss", "qwen3_moe", "deepseek_v3"}},
-	{"num_experts", []string{"mixtral", "gpt_oss", "qwen3_moe", "qwen3_5_moe", "deepseek_v2"}},
+	{"num_experts", []string{"mixtral", "gpt_oss", "qwen2_moe", "qwen3_moe", "qwen3_5_moe", "deepseek_v2"}},
 	{"n_routed_experts", []string{"deepseek_v2", "deepseek_v3"}},
 	{"moe_num_experts", nil},
 	{"moe_topk", nil},
@@ -55,9 +55,9 @@ var foreign = []struct {
 	{"top_k_experts", nil},
 	{"n_shared_experts", []string{"deepseek_v2", "deepseek_v3"}},
 	{"num_shared_experts", nil},
-	{"shared_expert_intermediate_size", []string{"qwen3_5_moe"}},
+	{"shared_expert_intermediate_size", []string{"qwen2_moe", "qwen3_5_moe"}},
 	{"mlp_layer_types", nil},
-	{"moe_intermediate_size", []string{"qwen3_moe", "qwen3_5_moe", "deepseek_v2", "deepseek_v3"}},
+	{"moe_intermediate_size", []string{"qwen2_moe", "qwen3_moe", "qwen3_5_moe", "deepseek_v2", "deepseek_v3"}},
 	{"kv_lora_rank", []string{"deepseek_v2", "deepseek_v3"}},
 	{"linear_num_value_heads", []string{"qwen3_5", "qwen3_5_moe"}},
 }
@@ -79,7 +79,7 @@ func (f *fields) refuse(fam *family) error {
 		}
 		f.fail("%s is %s, which %s does not have: check model_type, or remove it", f.at+field.field, show(raw), f.model.ModelType)
 	}
-	if fam.name == "bert" {
+	if slices.Contains([]string{"bert", "roberta", "xlm_roberta", "distilbert"}, fam.name) {
 		for _, field := range bertMatters {
 			if raw, ok := f.raw[field.field]; ok && !nothing(raw) {
 				f.fail("%s is %s; %s", f.at+field.field, show(raw), field.what)

@@ -10,11 +10,12 @@ var ropeTypes = []string{"default", "linear", "dynamic", "yarn", "longrope", "ll
 func (f *fields) rope(width int) {
 	m := f.model
 	m.Rope = Rope{Tables: 1, Dim: width, Type: "default", PartialFactor: 1}
-	if m.Family == "gemma3" {
+	if m.Family == "gemma3" || m.Family == "modernbert" {
 		m.Rope.Tables = distinct(m.LayerTypes)
 	}
-	if m.Linear != nil {
-		m.Rope.PartialFactor = 0.25
+	part, partial := f.partial()
+	if partial {
+		m.Rope.PartialFactor = part
 	}
 	if m.Family == "gpt_oss" {
 		m.Rope.Type = "yarn"
@@ -37,7 +38,7 @@ func (f *fields) rope(width int) {
 		m.Rope.PartialFactor = flat
 	}
 	// The default kind turns a part of a head only where the family says so.
-	if m.Linear != nil || m.Rope.Type != "default" && m.Rope.Type != "proportional" {
+	if partial || m.Rope.Type != "default" && m.Rope.Type != "proportional" {
 		m.Rope.Dim = int(float64(width) * m.Rope.PartialFactor)
 	} else {
 		m.Rope.PartialFactor = 1
@@ -45,6 +46,20 @@ func (f *fields) rope(width int) {
 	if f.err == nil && (m.Rope.Dim < 2 || m.Rope.Dim%2 != 0) {
 		f.fail("rotary positions turn %d dimensions of a head, which must be even and above 0: check head_dim and partial_rotary_factor", m.Rope.Dim)
 	}
+}
+
+// partial is which part of a head turns unless the file says otherwise, of the
+// families whose own frequencies turn a part.
+func (f *fields) partial() (part float64, ok bool) {
+	switch {
+	case f.model.Linear != nil, f.model.Family == "gpt_neox":
+		return 0.25, true
+	case f.model.Family == "glm4":
+		return 0.5, true
+	case f.model.Family == "phi3":
+		return 1, true
+	}
+	return 0, false
 }
 
 // ropeParameters reads one object of parameters, or one per layer type.
@@ -88,6 +103,9 @@ func (f *fields) ropeKind(params *fields) {
 	if kind == "mrope" && f.model.Linear != nil {
 		kind = "default"
 	}
+	if f.model.Family == "phi3" && (kind == "su" || kind == "yarn") {
+		kind = "longrope"
+	}
 	if !slices.Contains(ropeTypes, kind) {
 		params.fail("%srope_type %q is not known; it must be one of %v", params.at, kind, ropeTypes)
 	}
@@ -99,7 +117,11 @@ func (f *fields) ropeKind(params *fields) {
 
 // flatFactor is a partial_rotary_factor beside the other fields, 0 for none.
 func (f *fields) flatFactor() float64 {
-	raw, name, st := f.find("partial_rotary_factor")
+	field := "partial_rotary_factor"
+	if f.model.Family == "gpt_neox" {
+		field = "rotary_pct"
+	}
+	raw, name, st := f.find(field)
 	if st != given {
 		return 0
 	}

@@ -19,6 +19,7 @@ func (f *fields) text(fam *family) *fields {
 		inner.fail("text_config.model_type is %q; the text model of %s is %s", kind, f.model.ModelType, fam.types[0])
 	}
 	f.ignore("vision_config", "vision tower", "only the text model is planned")
+	f.model.LeavesOut = append(f.model.LeavesOut, "the vision tower")
 	f.used["vision_config"] = true
 	f.used["text_config"] = true
 	var beside []string

@@ -1,16 +1,21 @@
 package recipe
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/plan"
+	"github.com/ashlar-mem/ashlar/internal/plan/hf"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
-// defaultBatch is TrainingArguments' per_device_train_batch_size.
-const defaultBatch = "8"
+// The defaults of TrainingArguments' per_device_train_batch_size and
+// per_device_eval_batch_size.
+const (
+	defaultBatch = "8"
+	defaultEval  = 8
+)
 
 // Options adds what the recipe says about a model to options that were given;
 // those stay as they are.
@@ -18,14 +23,15 @@ func (r *Recipe) Options(m *model.Model, o plan.Options) (plan.Options, error) {
 	if len(r.Sources) == 0 {
 		return o, nil
 	}
-	for _, f := range []func(m *model.Model) error{r.quantised, r.factory, r.adapted, r.precision, r.spread, r.defaults} {
-		if err := f(m); err != nil {
-			return o, err
-		}
-	}
 	mode := model.Train
 	if o.Get("mode") == string(model.Generate) || o.Has("generate") || r.options["generate"].value != "" {
 		mode = model.Generate
+	}
+	r.generates = mode == model.Generate
+	for _, f := range []func(m *model.Model) error{r.quantised, r.factory, r.adapted, r.precision, r.checkpoints, r.spread, r.defaults} {
+		if err := f(m); err != nil {
+			return o, err
+		}
 	}
 	for _, c := range plan.Catalogue() {
 		x, ok := r.options[c.Name]
@@ -127,6 +133,11 @@ func (r *Recipe) factory(*model.Model) error {
 
 // adapted completes what was said about adapters.
 func (r *Recipe) adapted(m *model.Model) error {
+	defer func() {
+		if _, ok := r.options["lora"]; !ok {
+			delete(r.options, "lora-dropout")
+		}
+	}()
 	if r.adapters == "full" {
 		for _, name := range []string{"lora", "lora-targets"} {
 			delete(r.options, name)
@@ -142,18 +153,26 @@ func (r *Recipe) adapted(m *model.Model) error {
 		}
 		r.choose("lora", "8", "PEFT's default rank")
 	}
-	if _, ok := r.options["lora-targets"]; !ok && slices.Contains(queryValue, m.Family) {
-		r.choose("lora-targets", "q_proj,v_proj", "PEFT's default for "+m.ModelType)
+	if _, ok := r.options["lora-targets"]; !ok && adaptedModules[m.Family] != "" {
+		r.choose("lora-targets", adaptedModules[m.Family], "PEFT's default for "+m.ModelType)
 	}
-	if r.fp32 {
-		r.choose("lora-dtype", "fp32", "PEFT makes adapters in fp32 unless autocast_adapter_dtype is false")
+	if !r.fp32 {
+		if ours := r.options["dtype"].value; ours != "" {
+			r.choose("lora-dtype", ours, "the type of the weights, with autocast_adapter_dtype false")
+		} else if ours := dtypes[m.DType]; ours != "" {
+			r.choose("lora-dtype", ours, "the type of the weights, with autocast_adapter_dtype false")
+		}
 	}
 	return nil
 }
 
-// queryValue are families whose query and value projections PEFT adapts by
-// default.
-var queryValue = []string{"llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3"}
+// adaptedModules are those that PEFT adapts by default, by family.
+var adaptedModules = map[string]string{
+	"llama": queryValue, "mistral": queryValue, "mixtral": queryValue, "qwen2": queryValue, "qwen3": queryValue,
+	"gemma": queryValue, "gemma2": queryValue, "gemma3": queryValue, "gpt2": "c_attn", "bert": "query,value", "t5": "q,v",
+}
+
+const queryValue = "q_proj,v_proj"
 
 // precision decides between mixed precision and weights of a small type.
 func (r *Recipe) precision(m *model.Model) error {
@@ -179,6 +198,30 @@ func (r *Recipe) precision(m *model.Model) error {
 	}
 	if ours := dtypes[m.DType]; ours != "" && r.options["dtype"].value == "" && r.bits == 0 {
 		r.choose("dtype", ours, "the config's dtype, which from_pretrained of transformers 5 loads; transformers 4 loads fp32")
+	}
+	return nil
+}
+
+// checkpoints makes use of gradient_checkpointing_kwargs where layers are recomputed.
+func (r *Recipe) checkpoints(m *model.Model) error {
+	was := r.options["recompute"]
+	switch {
+	case was.value != "full":
+		return nil
+	case r.everyN > 1 && r.reentrant:
+		return fmt.Errorf("%s: gradient_checkpointing_kwargs: use_reentrant with every_n_layers is not planned; leave one of them out", was.by)
+	case r.everyN > 1:
+		// Layers 0, N, 2N ... are recomputed, each by itself.
+		var runs []string
+		for i := 0; i < m.Layers; i += r.everyN {
+			runs = append(runs, "1")
+			if rest := min(r.everyN, m.Layers-i) - 1; rest > 0 {
+				runs = append(runs, fmt.Sprint(-rest))
+			}
+		}
+		r.options["recompute"] = chosen{value: "groups:" + strings.Join(runs, ","), by: was.by}
+	case r.reentrant:
+		r.options["recompute"] = chosen{value: "reentrant", by: was.by}
 	}
 	return nil
 }
@@ -233,9 +276,20 @@ func (r *Recipe) share() error {
 }
 
 // defaults are what transformers' Trainer does where its arguments are silent.
-func (r *Recipe) defaults(*model.Model) error {
+func (r *Recipe) defaults(m *model.Model) error {
+	if r.trainer || r.loop {
+		r.choose("loop", hf.TrainerPreset, "transformers 5.17's Trainer over accelerate 1.15")
+	}
+	if !r.evaluates {
+		delete(r.options, "eval-accumulation")
+	} else {
+		r.choose("eval-batch", fmt.Sprint(cmp.Or(r.evalBatch, defaultEval)), "per_device_eval_batch_size; the loss alone is kept, as without compute_metrics, with which --eval-keep N batches of logits stay on the GPU")
+	}
 	if !r.trainer {
 		return nil
+	}
+	if m.ViT == nil && !r.generates {
+		r.choose("mask", "ones", "a data collator passes attention_mask; --mask right is a batch with padding")
 	}
 	r.choose("clip", "true", "Trainer's default, max_grad_norm 1.0")
 	if r.batch {

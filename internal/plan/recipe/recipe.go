@@ -42,6 +42,12 @@ type Recipe struct {
 	adapters   string // lora or full, as a file says
 	fp32       bool   // adapters of PEFT are fp32
 	globalSize int64  // DeepSpeed's train_batch_size
+	reentrant  bool   // use_reentrant
+	everyN     int    // every_n_layers; 0 if nobody said
+	generates  bool   // it is no training
+	loop       bool   // what is said needs Trainer's loop
+	evaluates  bool   // between steps
+	evalBatch  int64  // 0 if nobody said
 }
 
 // chosen is an option's value, and who chose it.

@@ -75,9 +75,9 @@ flash_attn disabled => --attention eager
 use_liger_kernel true => --loss chunked:1024
 enable_liger_kernel true => --loss chunked:1024
 liger true => --loss chunked:1024
-lora_r 16 => --lora 16 --lora-targets q_proj,v_proj --lora-dtype fp32
-lora_rank 8 => --lora 8 --lora-targets q_proj,v_proj --lora-dtype fp32
-use_peft true => --lora 8 --lora-targets q_proj,v_proj --lora-dtype fp32
+lora_r 16 => --lora 16 --lora-targets q_proj,v_proj
+lora_rank 8 => --lora 8 --lora-targets q_proj,v_proj
+use_peft true => --lora 8 --lora-targets q_proj,v_proj
 num_gpus 8 => --shard ddp:8
 nproc_per_node 2 => --shard ddp:2
 world_size 4 => --shard ddp:4
@@ -96,22 +96,23 @@ tf32 true =>
 packing true =>
 dataloader_num_workers 4 =>
 lora_alpha 32 =>
-group_by_length true =>
+group_by_length true => --mask right
 temperature 0.7 =>
 top_p 0.9 =>
 max_new_tokens 64 => --generate 64
 torch_compile true => [torch.compile is not planned]
 compile true => [torch.compile is not planned]
-eval_strategy steps => [evaluation between the steps]
+eval_strategy steps => --loop trainer-5.17 --eval-batch 8
 eval_strategy no =>
 do_eval true => [evaluation between the steps]
-label_smoothing_factor 0.1 => [smoothed loss]
+label_smoothing_factor 0.1 => --loop trainer-5.17 --label-smoothing
 label_smoothing_factor 0.0 =>
 neftune_noise_alpha 5 => [noise on embeddings]
-lora_dropout 0.05 => [dropout]
+lora_dropout 0.05 =>
 lora_dropout 0 =>
 use_dora true => [DoRA]
-torch_empty_cache_steps 10 => [empty_cache]
+torch_empty_cache_steps 10 => --loop trainer-5.17 --empty-cache 10
+eval_accumulation_steps 4 =>
 ddp_bucket_cap_mb 50 => [25 MiB]
 use_unsloth true => [Unsloth]
 num_beams 4 => [beams]
@@ -119,8 +120,8 @@ load_in_4bit true => --quant nf4
 load_in_8bit true => --quant int8
 quantization_bit 4 => --quant nf4
 quantization_bit 3 => {4 and 8}
-qlora true => --quant nf4-double --lora 8 --lora-targets q_proj,v_proj --lora-dtype fp32
-adapter qlora => --quant nf4 --lora 8 --lora-targets q_proj,v_proj --lora-dtype fp32
+qlora true => --quant nf4-double --lora 8 --lora-targets q_proj,v_proj
+adapter qlora => --quant nf4 --lora 8 --lora-targets q_proj,v_proj
 optim paged_adamw_8bit => --optimizer paged-adamw-8bit
 optim adamw_bnb_8bit => --optimizer adamw-8bit
 offload_optimizer true => --offload optimizer
@@ -221,25 +222,34 @@ var trainerFiles = []file{
 	{
 		name: "args.json", text: `{"per_device_train_batch_size": 4, "gradient_accumulation_steps": 2, "bf16": true, "gradient_checkpointing": true, "max_seq_length": 1024,
 			"optim": "adamw_torch", "max_grad_norm": 0.0, "learning_rate": 1e-5, "frobnicate": [1, 2]}`,
-		options: "--batch 4 --seq 1024 --dtype bf16 --autocast --optimizer adamw-foreach --accumulate 2 --recompute full", unknown: "frobnicate",
+		options: "--batch 4 --seq 1024 --dtype bf16 --autocast --optimizer adamw-foreach --accumulate 2 --recompute full --mask ones --loop trainer-5.17", unknown: "frobnicate",
 	},
 	{
 		name: "to_dict.json", text: `{"output_dir": "x", "_n_gpu": 1, "fsdp": [], "fsdp_config": {"min_num_params": 0, "xla": false}, "deepspeed": null, "accelerator_config": {"split_batches": false},
 			"per_device_train_batch_size": 2, "gradient_checkpointing": false, "torch_compile": false, "label_smoothing_factor": 0.0, "neftune_noise_alpha": null, "eval_strategy": "no",
 			"optim": "adamw_torch_fused", "max_grad_norm": 1.0, "lr_scheduler_kwargs": {}, "fp16": false, "bf16": false, "ddp_bucket_cap_mb": null, "mp_parameters": "", "use_liger_kernel": false}`,
-		options: "--batch 2 --optimizer adamw-fused --clip --recompute none",
+		options: "--batch 2 --optimizer adamw-fused --clip --recompute none --mask ones --loop trainer-5.17",
 	},
-	{name: "empty-defaults.yaml", text: "output_dir: x\n", options: "--batch 8 --clip"},
+	{
+		name: "reentrant.json", text: `{"gradient_checkpointing": true, "gradient_checkpointing_kwargs": {"use_reentrant": true}}`,
+		options: "--batch 8 --clip --recompute reentrant --mask ones --loop trainer-5.17",
+	},
+	{
+		name: "every-third.json", text: `{"gradient_checkpointing_kwargs": {"every_n_layers": 3, "use_reentrant": false}, "gradient_checkpointing": true}`,
+		options: "--batch 8 --clip --recompute groups:1,-2,1 --mask ones --loop trainer-5.17",
+	},
+	{name: "no-checkpoints.json", text: `{"gradient_checkpointing_kwargs": {"use_reentrant": true}}`, options: "--batch 8 --clip --mask ones --loop trainer-5.17"},
+	{name: "host.json", text: `{"gradient_checkpointing_kwargs": {"offload": true}}`, refused: "write false to plan them on the GPU"},
+	{name: "empty-defaults.yaml", text: "output_dir: x\n", options: "--batch 8 --clip --mask ones --loop trainer-5.17"},
 	{
 		name: "trl.yaml", text: "model_name_or_path: org/x\ndtype: bfloat16\nattn_implementation: flash_attention_2\nuse_peft: true\nlora_r: 32\nlora_target_modules:\n- q_proj\n- k_proj\n" +
 			"lora_dropout: 0.1\nmax_length: 2048\nper_device_train_batch_size: 2\npacking: true\n",
-		options:   "--batch 2 --seq 2048 --dtype bf16 --clip --attention flash --lora 32 --lora-targets q_proj,k_proj --lora-dtype fp32",
-		unplanned: "masks of the adapters' dropout",
+		options: "--batch 2 --seq 2048 --dtype bf16 --clip --attention flash --mask ones --lora 32 --lora-targets q_proj,k_proj --lora-dropout --loop trainer-5.17",
 	},
 	{
 		name: "axolotl.yml", text: "base_model: org/x\nsequence_len: 4096\nmicro_batch_size: 1\ngradient_accumulation_steps: 4\noptimizer: adamw_torch_fused\nbf16: auto\nadapter: lora\n" +
 			"lora_r: 16\nlora_target_linear: true\ngradient_checkpointing: true\nflash_attention: true\nsample_packing: true\ndatasets:\n  - path: a\n    type: alpaca\nwandb_project:\nspecial_tokens:\n  pad_token: <pad>\n",
-		options: "--batch 1 --seq 4096 --dtype bf16 --autocast --optimizer adamw-fused --clip --accumulate 4 --recompute full --attention flash --lora 16 --lora-dtype fp32",
+		options: "--batch 1 --seq 4096 --dtype bf16 --autocast --optimizer adamw-fused --clip --accumulate 4 --recompute full --attention flash --mask ones --lora 16 --loop trainer-5.17",
 	},
 	{
 		name: "llamafactory.yaml", text: "model_name_or_path: org/x\nstage: sft\ndo_train: true\nfinetuning_type: full\ndeepspeed: ds_z3.json\ncutoff_len: 2048\nper_device_train_batch_size: 1\n" +
@@ -248,42 +258,42 @@ var trainerFiles = []file{
 	},
 	{
 		name: "llamafactory-lora.yaml", text: "model_name_or_path: org/x\nstage: sft\nfinetuning_type: lora\nlora_rank: 8\nlora_target: all\ncutoff_len: 2048\nper_device_train_batch_size: 1\nbf16: true\nflash_attn: auto\n",
-		options: "--batch 1 --seq 2048 --dtype bf16 --autocast --clip --recompute full --lora 8 --lora-dtype fp32",
+		options: "--batch 1 --seq 2048 --dtype bf16 --autocast --clip --recompute full --mask ones --lora 8 --loop trainer-5.17",
 	},
 	{
 		name: "llamafactory-full.yaml", text: "stage: sft\nfinetuning_type: full\ncutoff_len: 2048\nbf16: true\ndisable_gradient_checkpointing: true\n",
-		options: "--batch 8 --seq 2048 --dtype fp32 --autocast --clip --recompute none",
+		options: "--batch 8 --seq 2048 --dtype fp32 --autocast --clip --recompute none --mask ones --loop trainer-5.17",
 	},
-	{name: "llamafactory-default.yaml", text: "cutoff_len: 512\n", options: "--batch 8 --seq 512 --clip --recompute full --lora 8 --lora-dtype fp32"},
-	{name: "llamafactory-pure.yaml", text: "finetuning_type: full\nbf16: true\npure_bf16: true\n", options: "--batch 8 --dtype bf16 --clip --recompute full"},
+	{name: "llamafactory-default.yaml", text: "cutoff_len: 512\n", options: "--batch 8 --seq 512 --clip --recompute full --mask ones --lora 8 --loop trainer-5.17"},
+	{name: "llamafactory-pure.yaml", text: "finetuning_type: full\nbf16: true\npure_bf16: true\n", options: "--batch 8 --dtype bf16 --clip --recompute full --mask ones --loop trainer-5.17"},
 	{name: "dpo.yaml", text: "stage: dpo\nfinetuning_type: full\n", refused: "dpo.yaml:1: stage: dpo: only supervised training is planned"},
 	{name: "rl.yml", text: "base_model: x\nrl: dpo\n", refused: "only supervised training"},
 	{
 		name: "qlora.yml", text: "base_model: x\nadapter: qlora\nload_in_4bit: true\nmicro_batch_size: 2\nbf16: auto\noptimizer: paged_adamw_8bit\nlora_r: 32\nlora_target_linear: true\n",
-		options: "--batch 2 --quant nf4-double --autocast --optimizer paged-adamw-8bit --clip --lora 32 --lora-dtype fp32",
+		options: "--batch 2 --quant nf4-double --autocast --optimizer paged-adamw-8bit --clip --mask ones --lora 32 --loop trainer-5.17",
 	},
 	{
 		name: "trl-qlora.json", text: `{"use_peft": true, "load_in_4bit": true, "use_bnb_nested_quant": true, "bf16": true, "lora_target_modules": "all-linear"}`,
-		options: "--batch 8 --quant nf4-double --autocast --clip --lora 8 --lora-dtype fp32",
+		options: "--batch 8 --quant nf4-double --autocast --clip --mask ones --lora 8 --loop trainer-5.17",
 	},
 	{
 		name: "factory-qlora.yaml", text: "stage: sft\nfinetuning_type: lora\nquantization_bit: 4\nquantization_method: bnb\ndouble_quantization: false\nbf16: true\n",
-		options: "--batch 8 --quant nf4 --autocast --clip --recompute full --lora 8 --lora-dtype fp32",
+		options: "--batch 8 --quant nf4 --autocast --clip --recompute full --mask ones --lora 8 --loop trainer-5.17",
 	},
 	{name: "hqq.yaml", text: "finetuning_type: lora\nquantization_bit: 4\nquantization_method: hqq\n", refused: "it is not planned; bnb is"},
-	{name: "nested.json", text: `{"quantization_config": {"load_in_8bit": true, "frob": 1}}`, options: "--batch 8 --quant int8 --clip", unknown: "quantization_config.frob"},
+	{name: "nested.json", text: `{"quantization_config": {"load_in_8bit": true, "frob": 1}}`, options: "--batch 8 --quant int8 --clip --mask ones --loop trainer-5.17", unknown: "quantization_config.frob"},
 	{name: "both.json", text: `{"bf16": true, "fp16": true}`, refused: "exclude each other"},
 	{
 		name: "inline.json", text: `{"bf16": true, "num_gpus": 4, "deepspeed": {"zero_optimization": {"stage": 2, "reduce_bucket_size": 2e8}, "new_key": {"deep": 1}}}`,
-		options: "--batch 8 --dtype bf16 --clip --shard zero2:4", unknown: "deepspeed.new_key.deep", unplanned: "500,000,000 elements",
+		options: "--batch 8 --dtype bf16 --clip --mask ones --shard zero2:4 --loop trainer-5.17", unknown: "deepspeed.new_key.deep", unplanned: "500,000,000 elements",
 	},
 	{
 		name: "fsdp.yaml", text: "fsdp: full_shard auto_wrap\nfsdp_config:\n  fsdp_transformer_layer_cls_to_wrap: X\n  activation_checkpointing: true\nnum_gpus: 8\nbf16: true\n",
-		options: "--batch 8 --dtype fp32 --clip --recompute full --shard fsdp-mixed:8",
+		options: "--batch 8 --dtype fp32 --clip --recompute full --mask ones --shard fsdp-mixed:8 --loop trainer-5.17",
 	},
 	{
 		name: "peft.json", text: `{"peft_type": "LORA", "r": 4, "target_modules": ["q_proj"], "lora_alpha": 8, "autocast_adapter_dtype": false}`,
-		options: "--batch 8 --clip --lora 4 --lora-targets q_proj",
+		options: "--batch 8 --clip --mask ones --lora 4 --lora-targets q_proj --lora-dtype bf16 --loop trainer-5.17",
 	},
 	{name: "accelerate.yaml", text: "compute_environment: LOCAL_MACHINE\n", refused: "give it with --accelerate"},
 	{name: "ds.json", text: `{"zero_optimization": {}}`, refused: "give it with --deepspeed"},
@@ -367,7 +377,7 @@ func TestOverride(t *testing.T) {
 		t.Fatal(err)
 	}
 	o, err := r.Options(llama(t), given)
-	if got := o.String(); err != nil || got != "--batch 2 --dtype fp32 --autocast --shard ddp:2" {
+	if got := o.String(); err != nil || got != "--batch 2 --dtype fp32 --autocast --mask ones --shard ddp:2 --loop trainer-5.17" {
 		t.Errorf("%q, %v", got, err)
 	}
 	for _, said := range r.Assumed() {

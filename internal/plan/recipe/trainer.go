@@ -43,7 +43,7 @@ var trainerRules = map[string]rule{
 	"optim_target_modules": refuse("an optimizer for some modules only is not planned; leave it out"),
 
 	"gradient_checkpointing":        word("recompute"),
-	"gradient_checkpointing_kwargs": reentrant,
+	"gradient_checkpointing_kwargs": checkpointKwargs,
 	"disable_gradient_checkpointing": func(r *Recipe, _ string, v yaml.Value) (outcome, error) {
 		off, err := truth(v)
 		if err != nil {
@@ -80,7 +80,12 @@ var trainerRules = map[string]rule{
 		r.options["lora-targets"] = chosen{value: "", by: r.source.File}
 		return outcome{as: "every Linear but the head"}, nil
 	}),
-	"lora_dropout":         unplanned("the masks of the adapters' dropout are not planned"),
+	"lora_dropout": func(r *Recipe, _ string, v yaml.Value) (outcome, error) {
+		if !given(v) {
+			return outcome{noEffect: true}, nil
+		}
+		return r.set("lora-dropout", "true")
+	},
 	"lora_modules_to_save": refuse("trained copies of whole modules are not planned; leave it out to plan the adapters alone"),
 	"modules_to_save":      refuse("trained copies of whole modules are not planned; leave it out to plan the adapters alone"),
 	"additional_target":    refuse("trained copies of whole modules are not planned; leave it out to plan the adapters alone"),
@@ -120,11 +125,28 @@ var trainerRules = map[string]rule{
 	"ddp_bucket_cap_mb":        unplanned("buckets are planned with DDP's default of 25 MiB"),
 
 	"torch_compile": compiled, "torch_compile_backend": none, "torch_compile_mode": none, "compile": compiled,
-	"eval_strategy": evaluation, "evaluation_strategy": evaluation, "do_eval": unplanned(evaluated), "eval_steps": none, "val_set_size": unplanned(evaluated), "val_size": unplanned(evaluated),
-	"label_smoothing_factor":  unplanned("the smoothed loss is not planned"),
-	"neftune_noise_alpha":     unplanned("the noise on embeddings is not planned"),
-	"auto_find_batch_size":    unplanned("the batch is planned as given; --max batch finds the largest"),
-	"torch_empty_cache_steps": unplanned("calls of empty_cache() are not planned"),
+	"eval_strategy": evaluation, "evaluation_strategy": evaluation, "per_device_eval_batch_size": evalBatch, "per_gpu_eval_batch_size": evalBatch, "do_eval": unplanned(evaluated), "eval_steps": none, "val_set_size": unplanned(evaluated), "val_size": unplanned(evaluated),
+	"label_smoothing_factor": func(r *Recipe, _ string, v yaml.Value) (outcome, error) {
+		if !given(v) {
+			return outcome{noEffect: true}, nil
+		}
+		r.loop = true
+		return r.set("label-smoothing", "true")
+	},
+	"group_by_length": when(grouped),
+	"train_sampling_strategy": func(r *Recipe, _ string, v yaml.Value) (outcome, error) {
+		if v.Text != "group_by_length" {
+			return outcome{noEffect: true}, nil
+		}
+		return grouped(r)
+	},
+	"neftune_noise_alpha":  unplanned("the noise on embeddings is not planned"),
+	"auto_find_batch_size": unplanned("the batch is planned as given; --max batch finds the largest"),
+	"torch_empty_cache_steps": func(r *Recipe, key string, v yaml.Value) (outcome, error) {
+		r.loop = true
+		return number("empty-cache")(r, key, v)
+	},
+	"eval_accumulation_steps": number("eval-accumulation"),
 	"use_cache":               on("use-cache", "true"),
 	"stage": taken(func(_ *Recipe, v yaml.Value) (string, error) {
 		if !slices.Contains([]string{"sft", "pt"}, v.Text) {
@@ -232,11 +254,31 @@ func clip(r *Recipe, _ string, v yaml.Value) (outcome, error) {
 	return r.set("clip", fmt.Sprint(given(v)))
 }
 
-func reentrant(_ *Recipe, _ string, v yaml.Value) (outcome, error) {
-	if x, ok := v.Get("use_reentrant"); ok && given(x) {
-		return outcome{unplanned: "checkpoints are planned as use_reentrant: false makes them"}, nil
+// checkpointKwargs are use_reentrant and, of transformers 5.17, every_n_layers and
+// offload.
+func checkpointKwargs(r *Recipe, _ string, v yaml.Value) (outcome, error) {
+	out := outcome{noEffect: true}
+	for _, e := range v.Entries {
+		switch e.Key {
+		case "use_reentrant":
+			if given(e.Value) {
+				r.reentrant, out = true, outcome{as: "--recompute reentrant"}
+			}
+		case "every_n_layers":
+			n, err := whole(e.Value)
+			if err != nil || n < 1 {
+				return outcome{}, fmt.Errorf("every_n_layers: write a whole number from 1 on")
+			}
+			if r.everyN = int(n); n > 1 {
+				out = outcome{as: "--recompute groups:LIST"}
+			}
+		case "offload":
+			if given(e.Value) {
+				return outcome{}, fmt.Errorf("offload: activations on the host are not planned; write false to plan them on the GPU")
+			}
+		}
 	}
-	return outcome{noEffect: true}, nil
+	return out, nil
 }
 
 var liger = when(func(r *Recipe) (outcome, error) { return r.set("loss", "liger") })
@@ -328,9 +370,29 @@ func fsdp(r *Recipe, v yaml.Value) (string, error) {
 	return as, nil
 }
 
-func evaluation(_ *Recipe, _ string, v yaml.Value) (outcome, error) {
+// evaluation is eval_strategy. How many sequences a batch of it has is another key.
+func evaluation(r *Recipe, _ string, v yaml.Value) (outcome, error) {
 	if v.Text == "no" || !given(v) {
 		return outcome{noEffect: true}, nil
 	}
-	return outcome{unplanned: evaluated}, nil
+	r.evaluates, r.loop = true, true
+	return outcome{as: "an evaluation after each step"}, nil
+}
+
+func evalBatch(r *Recipe, _ string, v yaml.Value) (outcome, error) {
+	n, err := whole(v)
+	if err == nil && n < 1 {
+		err = fmt.Errorf("write a whole number from 1 on")
+	}
+	r.evalBatch = n
+	return outcome{as: "the batch of evaluations, if there are any"}, err
+}
+
+// grouped batches have sequences of about one length: --seq is the longest, and the
+// others are padded.
+func grouped(r *Recipe) (outcome, error) {
+	if _, ok := r.options["mask"]; ok {
+		return outcome{noEffect: true}, nil
+	}
+	return r.set("mask", "right")
 }

@@ -186,7 +186,7 @@ func (r *Request) parts(p profiled) []Part {
 	}
 	parts = append(parts, Part{Name: "outside torch", Bytes: outside, Source: source})
 	if r.TP > 1 {
-		n, source := cards.NCCL()
+		n, _, source := cards.NCCL(1, false)
 		parts = append(parts, Part{Name: "NCCL", Bytes: n, Source: source})
 	}
 	if r.deductsGraphs() {

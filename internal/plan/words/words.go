@@ -115,6 +115,7 @@ var values = map[string]map[string]Meaning{
 	"zero-grad": {"set-to-none": {Value: "none"}, "true": {Value: "none"}, "zeros": {Value: "keep"}},
 	"mode":      {"training": {Value: "train"}, "finetune": {Value: "train"}, "sft": {Value: "train"}, "inference": {Value: "generate"}, "generation": {Value: "generate"}},
 	"save":      {"true": {Value: "sync"}, "false": {Value: "none"}, "no": {Value: "none"}, "steps": {Value: "sync"}, "epoch": {Value: "sync"}},
+	"loop":      {"trainer": {Value: "trainer-5.17"}, "hf-trainer": {Value: "trainer-5.17"}, "own": {Value: "plain"}, "none": {Value: "plain"}},
 	"mask":      {"padding": {Value: "right"}, "false": {Value: "none"}},
 }
 

@@ -12,15 +12,18 @@ import (
 
 // DryHead says what a dry run is asked about.
 type DryHead struct {
-	Name     string // of the ledger, or of the script
 	Capacity plan.Capacity
 	Full     bool // reasons, the course of the run and all lines too
 }
 
 // Dry writes the answer to a dry run.
-func Dry(w io.Writer, head DryHead, a *dry.Answer, style Style) error {
+func Dry(w io.Writer, head DryHead, d *dry.Document, style Style) error {
 	p := &page{w: w, style: style}
-	p.dryHead(head, a)
+	a := d.Answer
+	if d.Max != nil {
+		p.dryLargest(head, d.Max)
+	}
+	p.dryHead(head, d)
 	p.peaks(&a.Outcome, nil)
 	p.reasons(&a.Outcome, head.Full)
 	p.planComponents(&a.Outcome)
@@ -35,8 +38,9 @@ func Dry(w io.Writer, head DryHead, a *dry.Answer, style Style) error {
 	return p.err
 }
 
-func (p *page) dryHead(head DryHead, a *dry.Answer) {
-	p.verdict(fitsText(head.Capacity, &a.Outcome))
+func (p *page) dryHead(head DryHead, d *dry.Document) {
+	a := d.Answer
+	p.verdict(fitsText(head.Capacity, &a.Outcome, nil))
 	p.oneLever(&a.Outcome, "A larger card, a smaller batch or less kept for the backward pass may.")
 	if f := a.Failure; f != nil {
 		p.wrapped("  ", failedText(f))
@@ -47,8 +51,11 @@ func (p *page) dryHead(head DryHead, a *dry.Answer) {
 	if why, ok := strings.CutPrefix(a.Ended, "error: "); ok {
 		p.wrapped("  ", "The dry run ended with an error, and the answer is about what came before it: "+Clean(why))
 	}
+	if d.Exit != nil && *d.Exit != 0 {
+		p.wrapped("  ", fmt.Sprintf("The script ended with exit status %d.", *d.Exit))
+	}
 	p.printf("\n")
-	p.name("", head.Name)
+	p.name("", d.File)
 	p.wrapped("  ", drySubject(a))
 }
 
@@ -124,4 +131,31 @@ func times(n int) string {
 		return ""
 	}
 	return ", " + units.Count(int64(n)) + " times"
+}
+
+// dryLargest writes the end of a search for the largest value that fits.
+func (p *page) dryLargest(head DryHead, l *dry.Largest) {
+	into := largestRoom(head.Capacity)
+	if l.Value == 0 {
+		p.wrapped("", fmt.Sprintf("Not even %s %d fits into %s: %s.", l.Of, l.Next, into, l.Why))
+	} else {
+		p.wrapped("", fmt.Sprintf("The largest that fits into %s: %s %d, with a peak of %s.", into, l.Of, l.Value, limitedText(l.Limited)))
+	}
+	switch {
+	case l.Value == 0:
+	case l.Next == 0:
+		p.wrapped("", "No larger one was found not to fit.")
+	default:
+		p.wrapped("", fmt.Sprintf("%s %d does not: %s; without a limit it would reserve %s.", l.Of, l.Next, l.Why, units.Size(l.NextPeakReserved)))
+	}
+	runs := make([]string, len(l.Runs))
+	for i, v := range l.Runs {
+		runs[i] = fmt.Sprint(v)
+	}
+	said := "The script was run with " + strings.Join(runs, ", ")
+	if l.Interpolated > 0 {
+		said += fmt.Sprintf("; the sizes of %s further values lie on straight lines through those of two runs", units.Count(int64(l.Interpolated)))
+	}
+	p.wrapped("", said+".")
+	p.printf("\n")
 }

@@ -34,7 +34,7 @@ func Plan(w io.Writer, head PlanHead, a *plan.Answer, style Style) error {
 
 // planHead says whether it fits, what to change if not, and what it is about.
 func (p *page) planHead(head PlanHead, a *plan.Answer) {
-	p.verdict(fitsText(head.Capacity, &a.Outcome))
+	p.verdict(fitsText(head.Capacity, &a.Outcome, a.LeavesOut))
 	p.oneLever(&a.Outcome, "A larger card, more GPUs (--shard fsdp:N) or a smaller --batch or --seq may.")
 	if f := a.Failure; f != nil {
 		p.wrapped("  ", failedText(f))
@@ -42,10 +42,8 @@ func (p *page) planHead(head PlanHead, a *plan.Answer) {
 	if c := head.Capacity.Card; c != nil && c.Taken != "" {
 		p.wrapped("  ", c.Taken+".")
 	}
-	for _, left := range a.NotModelled {
-		if strings.HasPrefix(left, "vision_config") { // half of the model is missing
-			p.wrapped("  ", "Not in it: "+left+".")
-		}
+	for _, left := range a.LeavesOut {
+		p.wrapped("  ", "Not in it: "+left+"; the rest of the model is planned.")
 	}
 	p.printf("\n")
 	p.planSubject(head, a.Model, a.Parameters, a.Preset)
@@ -92,7 +90,7 @@ func (p *page) verdict(said string) {
 	for _, v := range []struct {
 		word  string
 		dress func(string) string
-	}{{"DOES NOT FIT", p.style.Bad}, {"FITS", p.style.Good}} {
+	}{{"DOES NOT FIT", p.style.Bad}, {"FITS", p.style.Good}, {"MAY FIT", p.style.Warn}} {
 		if rest, ok := strings.CutPrefix(said, v.word+" "); ok {
 			p.dressed("", v.word, v.dress, " ", rest)
 			return
@@ -111,7 +109,7 @@ func (p *page) planSubject(head PlanHead, model string, parameters int64, preset
 }
 
 // fitsText returns the verdict.
-func fitsText(room plan.Capacity, a *plan.Outcome) string {
+func fitsText(room plan.Capacity, a *plan.Outcome, without []string) string {
 	need := units.SizeUp(a.SmallestLimit)
 	if a.Fits == nil {
 		return "It needs at least " + need + " for the allocator. Give --gpu or --limit to see whether that fits."
@@ -120,17 +118,26 @@ func fitsText(room plan.Capacity, a *plan.Outcome) string {
 	spare := *a.Headroom
 	switch {
 	case *a.Fits && spare >= 0:
-		said := fmt.Sprintf("FITS into %s, with %s to spare: the run needs at least %s.", into, units.Size(uint64(spare)), need)
+		said := fmt.Sprintf("FITS %sinto %s, with %s to spare: the run needs at least %s.", withoutText(without), into, units.Size(uint64(spare)), need)
 		if a.Tight {
 			said += fmt.Sprintf(" But the plan may be up to %s too low: it may not fit.", units.Size(a.Range.ReservedHigh-a.PeakReserved))
 		}
 		return said
 	case *a.Fits: // a lower limit than the one that was found passes too
-		return fmt.Sprintf("FITS into %s.", into)
+		return fmt.Sprintf("FITS %sinto %s.", withoutText(without), into)
 	case spare < 0:
 		return fmt.Sprintf("DOES NOT FIT into %s: %s is missing; the run needs at least %s.", into, units.Size(uint64(-spare)), need)
 	}
 	return fmt.Sprintf("DOES NOT FIT into %s, although %s would do: a lower limit releases the cache at other moments, and that happens to help.", into, need)
+}
+
+// withoutText says what of the model the plan leaves out, with a space after it;
+// "" if nothing.
+func withoutText(parts []string) string {
+	if len(parts) == 0 {
+		return ""
+	}
+	return "without " + strings.Join(parts, " and ") + " "
 }
 
 // roomText says what there is.
@@ -252,6 +259,10 @@ func externalText(a *plan.Outcome) string {
 	}
 	if a.Collectives > 0 {
 		said += ", " + units.Size(a.Collectives) + " NCCL"
+		// What NCCL may hold more widens the range of the device alone.
+		if more := int64(a.Range.DeviceHigh-a.Range.ReservedHigh) - int64(a.PeakDevice-a.PeakReserved); more > 0 {
+			said += " (up to " + units.Size(a.Collectives+uint64(more)) + ")"
+		}
 	}
 	return said
 }

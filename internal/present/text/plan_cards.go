@@ -21,9 +21,9 @@ func PlanCards(w io.Writer, head PlanHead, d *plan.CompareDocument, style Style)
 	case len(fit) == 0:
 		p.verdict("DOES NOT FIT on any of these cards.")
 	case len(fit) == len(d.Cards):
-		p.verdict("FITS on all of these cards.")
+		p.verdict("FITS " + withoutText(d.LeavesOut) + "on all of these cards.")
 	default:
-		p.verdict("FITS on " + strings.Join(fit, ", ") + ".")
+		p.verdict("FITS " + withoutText(d.LeavesOut) + "on " + strings.Join(fit, ", ") + ".")
 	}
 	p.printf("\n")
 	p.name("", head.Name)

@@ -139,6 +139,9 @@ func PlanAgainst(w io.Writer, name string, a *plan.Against, style Style) error {
 	if said := partsText(a.Parts); said != "" {
 		p.wrapped("  ", said)
 	}
+	if f := a.First; f != nil {
+		p.wrapped("  ", firstText(f))
+	}
 	for _, n := range a.Notes {
 		p.wrapped("  note: ", n)
 	}
@@ -161,6 +164,20 @@ func PlanAgainst(w io.Writer, name string, a *plan.Against, style Style) error {
 	}
 	p.againstTerms(a)
 	return p.err
+}
+
+// firstText says where a plan and a recording part.
+func firstText(f *plan.FirstPair) string {
+	what := f.Where
+	said := "recorded but not planned"
+	if f.Change == "extra" {
+		what, said = strings.TrimSuffix(f.What+" of "+f.Where, " of "), "planned but not recorded"
+	}
+	said = fmt.Sprintf("they part in the %s: %s is %s, by %s", stepText(f.Phase, f.Step), units.Size(f.Bytes), said, Clean(what))
+	if f.After != "" {
+		said += ", after " + Clean(f.After)
+	}
+	return said
 }
 
 // maxParts is how many parts of a run are told apart.

@@ -85,7 +85,8 @@ func (f Fields) Model() (*model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return model.Read(bytes.NewReader(text))
+	head, _ := f["head"].(string)
+	return model.Read(bytes.NewReader(text), model.WithHead(head))
 }
 
 // Options are the case as flags of `ashlar plan`: pairs of name and value. The
@@ -102,7 +103,9 @@ func (f Fields) Options() ([][2]string, error) {
 			name = "seq"
 		case "ts":
 			name = "target-seq"
-		case "dtype", "autocast", "mask", "clip", "save", "lora":
+		case "lora":
+			out = append(out, [2]string{"lora-as", "plain"})
+		case "dtype", "autocast", "mask", "clip", "save":
 		case "opt":
 			name = "optimizer"
 			switch v {
@@ -135,7 +138,7 @@ func (f Fields) Options() ([][2]string, error) {
 			name = "generate"
 		case "static":
 			name, v = "cache", "static:"+v
-		case "m", "conf", "alone", "limits", "record":
+		case "m", "head", "conf", "alone", "limits", "record":
 			continue
 		default:
 			return nil, fmt.Errorf("the option %q of a case is not known", key)

@@ -9,7 +9,7 @@ import { place, put } from '../route';
 import { runs } from '../state';
 import { Model } from './model';
 import { againstOf, kindOf, modeOf, ofKind, set, shownOptions, type Question } from './question';
-import { askNow, defaults, edit, trouble } from './state';
+import { askNow, defaults, edit, ledger, trouble } from './state';
 import type { Offer, Option } from '../types/view.gen';
 
 // The options that everybody thinks about, as people call them; the others are
@@ -44,6 +44,7 @@ export function Form({ q, o, busy, command, onMax, onShare }: {
   const more = shown.filter((x) => !first.includes(x));
   const opened = useRef(false); // it does not close under what is being typed
   opened.current ||= more.some((x) => q.options[x.name]) || q.settings !== '' || q.limit !== '';
+  const dry = ledger.value !== null; // it says what is run
   const field = (x: Option, label: string) => (
     <OptionField o={x} label={label} value={q.options[x.name] ?? ''} onText={(v) => edit((now) => set(now, x.name, v), x.name)} />
   );
@@ -57,9 +58,9 @@ export function Form({ q, o, busy, command, onMax, onShare }: {
       }}
     >
       <div class="plan-fields">
-        <Model q={q} o={o} />
+        {!dry && <Model q={q} o={o} />}
         <section>
-          <div class="choice plan-kinds" role="group" aria-label="What is planned">
+          <div class="choice plan-kinds" role="group" aria-label="What is planned" hidden={dry}>
             {o.kinds.map((k) => (
               <button
                 type="button"
@@ -74,7 +75,7 @@ export function Form({ q, o, busy, command, onMax, onShare }: {
             ))}
           </div>
           <div class="options">
-            {first.map((x) => field(x, x.name === 'seq' && modeOf(q) === 'generate' ? 'Prompt length' : usual[x.name]!))}
+            {!dry && first.map((x) => field(x, x.name === 'seq' && modeOf(q) === 'generate' ? 'Prompt length' : usual[x.name]!))}
             <Room q={q} o={o} />
           </div>
         </section>
@@ -89,7 +90,7 @@ export function Form({ q, o, busy, command, onMax, onShare }: {
               usage="A cap on reserved memory, such as 40GiB."
               onText={(limit) => edit((now) => ({ ...now, limit }), 'limit')}
             />
-            {more.map((x) => field(x, x.name))}
+            {!dry && more.map((x) => field(x, x.name))}
             <Line
               label="settings"
               name="settings"
@@ -100,20 +101,20 @@ export function Form({ q, o, busy, command, onMax, onShare }: {
             />
           </div>
         </details>
-        <Beside />
+        {!dry && <Beside />}
       </div>
       <div class="plan-asks">
-        <button type="button" disabled={busy} data-ask="max-batch" onClick={() => onMax('batch')} title="The largest batch that fits">
+        <button type="button" hidden={dry} disabled={busy} data-ask="max-batch" onClick={() => onMax('batch')} title="The largest batch that fits">
           Largest batch
         </button>
-        <button type="button" disabled={busy} data-ask="max-seq" onClick={() => onMax('seq')} title="The longest sequence that fits">
+        <button type="button" hidden={dry} disabled={busy} data-ask="max-seq" onClick={() => onMax('seq')} title="The longest sequence that fits">
           Longest sequence
         </button>
         <code class="plan-command" data-field="command" title={command}>
           {command.split(' ').map((word, i) => [i > 0 && ' ', <span>{word}</span>])}
         </code>
         <Copy text={command} label="Copy the command" />
-        <button type="button" class="small" onClick={onShare} title="Share (s)" data-act="share">
+        <button type="button" class="small" hidden={dry} onClick={onShare} title="Share (s)" data-act="share">
           Share as a link
         </button>
       </div>

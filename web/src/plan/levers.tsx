@@ -4,16 +4,17 @@
 import { size } from '../format';
 import { Bytes, Panel } from '../parts/basic';
 import { at, before, trail } from './state';
-import type { Document as Answer, Lever } from '../types/plan.gen';
+import type { Lever } from '../types/plan.gen';
+import type { Outcome } from './words';
 
-export function Levers({ a, busy, onPull }: { a: Answer; busy: boolean; onPull: (l: Lever) => void }) {
+export function Levers({ a, busy, onPull }: { a: Outcome; busy: boolean; onPull: (l: Lever) => void }) {
   return (
     <Panel title="What would save memory" name="levers" aside="cheapest first; press one to plan with it">
       {a.levers.length === 0 && <p class="muted">Nothing of what was tried saves anything here.</p>}
       <ol class="levers">
         {a.levers.map((l) => (
           <li>
-            <button disabled={busy} onClick={() => onPull(l)} data-lever={l.flags}>
+            <button disabled={busy || !l.flags} onClick={() => onPull(l)} data-lever={l.flags}>
               <span class="lever-name">{l.name}</span>
               <span class="lever-saving">
                 −<Bytes n={l.saving_bytes} field="saving_bytes" />
@@ -21,7 +22,7 @@ export function Levers({ a, busy, onPull }: { a: Answer; busy: boolean; onPull: 
               </span>
               <span class="lever-cost muted">{l.cost}</span>
               <span class="lever-fits">{a.fits === false && l.fits !== null && <Fits ok={l.fits} />}</span>
-              <code class="lever-flags">{l.flags}</code>
+              <code class="lever-flags">{l.flags || l.lines.join('; ')}</code>
             </button>
           </li>
         ))}

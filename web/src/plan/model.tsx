@@ -5,6 +5,7 @@ import { size } from '../format';
 import { Copy, Select } from '../parts/basic';
 import { say } from '../state';
 import { configText, pretty, tooLong, type Question } from './question';
+import { openLedger } from './dry';
 import { edit } from './state';
 import type { Offer } from '../types/view.gen';
 
@@ -13,6 +14,7 @@ const own = 'own';
 // openConfig reads a file into the form and reports whether it took it. A file
 // that may be something else is taken only if it looks like a config.
 export async function openConfig(file: File, o: Offer, unsure = false): Promise<boolean> {
+  if (openLedger(file, o)) return true;
   if (file.size > o.max_config_bytes) {
     if (!unsure) say(`${file.name} is larger than ${size(o.max_config_bytes)}: use ashlar plan on the command line.`);
     return false;
@@ -52,13 +54,13 @@ export function Model({ q, o }: { q: Question; o: Offer }) {
           options={[...o.shapes.map((s) => ({ value: s.name, text: s.title })), { value: own, text: q.name || 'your own config' }]}
           onPick={(v) => edit((now) => pick(now, v, o))}
         />
-        <label class="button" title="Choose a config.json, or drop it on the page">
+        <label class="button" title={`Choose a config.json${o.ledgers ? ', or the ledger of a dry run (run.dry.gz)' : ''}, or drop it on the page`}>
           config.json
           <input
             ref={file}
             type="file"
             name="config-file"
-            accept=".json,application/json"
+            accept=".json,application/json,.dry,.gz"
             onChange={(e) => {
               const chosen = e.currentTarget.files?.[0];
               if (chosen) void openConfig(chosen, o);

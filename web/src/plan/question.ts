@@ -233,17 +233,17 @@ function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replace(/'/g, `'\\''`)}'`;
 }
 
-// command is the same question for the command line.
-export function command(q: Question, o: Offer, more: readonly string[]): string {
-  const file = fileName(q);
-  const words = ['ashlar', 'plan', file.startsWith('-') ? `./${file}` : file]; // it is no flag
-  for (const x of o.options) {
+// command is the same question for the command line, or that about a ledger.
+export function command(q: Question, o: Offer, more: readonly string[], ledger?: string): string {
+  const file = ledger ?? fileName(q);
+  const words = ['ashlar', ledger === undefined ? 'plan' : 'dry', file.startsWith('-') ? `./${file}` : file]; // it is no flag
+  for (const x of ledger === undefined ? o.options : []) {
     const value = q.options[x.name];
     if (!value || x.name === q.max) continue; // what is searched for is not given
     words.push(`--${x.name}`);
     if (x.value !== '') words.push(value);
   }
-  for (const key of texts) if (q[key]) words.push(`--${key}`, q[key]);
+  for (const key of ledger === undefined ? texts : texts.slice(0, 3)) if (q[key]) words.push(`--${key}`, q[key]);
   return [...words, ...more].map(quoted).join(' ');
 }
 

@@ -9,7 +9,7 @@ import { Square, Step } from './step';
 import type { Question } from './question';
 import type { Document as Answer, Lever } from '../types/plan.gen';
 import type { Offer } from '../types/view.gen';
-import { failureText, layersText, outsideText, phaseText, rangeText, reasonText, verdict } from './words';
+import { failureText, layersText, outsideText, phaseText, rangeText, reasonText, verdict, type Outcome } from './words';
 
 export function Verdict({ q, a, o, busy, onPull }: { q: Question; a: Answer; o: Offer; busy: boolean; onPull: (l: Lever) => void }) {
   const v = verdict(q, a, o);
@@ -67,7 +67,7 @@ function Largest({ a }: { a: Answer }) {
 }
 
 // FitBar is what the process takes beside what there is.
-function FitBar({ q, a, o }: { q: Question; a: Answer; o: Offer }) {
+export function FitBar({ q, a, o }: { q: Question; a: Outcome; o: Offer }) {
   const outside = a.context_bytes + a.collectives_bytes;
   const room = a.available_bytes === null ? null : a.available_bytes + outside;
   const card = o.cards.find((c) => c.name === q.gpu)?.total_bytes ?? room;
@@ -100,12 +100,12 @@ function FitBar({ q, a, o }: { q: Question; a: Answer; o: Offer }) {
   );
 }
 
-function barText(a: Answer, room: number | null): string {
+function barText(a: Outcome, room: number | null): string {
   return `The process takes ${size(a.peak_device_bytes)}${room === null ? '' : ` of ${size(room)}`}.`;
 }
 
 // Totals has the three totals with their ranges, each beside the plan before.
-export function Totals({ a, before }: { a: Answer; before: Answer | null }) {
+export function Totals({ a, before }: { a: Outcome; before: Outcome | null }) {
   const r = a.range;
   return (
     <div class="strip plan-strip" data-panel="plan-totals">
@@ -159,8 +159,8 @@ function Total({
 }: {
   label: string;
   field: Peak;
-  a: Answer;
-  before: Answer | null;
+  a: Outcome;
+  before: Outcome | null;
   low: number;
   high: number;
   title?: string;
@@ -187,7 +187,7 @@ function Change({ a, b, field }: { a: number; b: number | undefined; field?: str
 }
 
 // Made is what the peak is made of, and its change.
-export function Made({ a, before }: { a: Answer; before: Answer | null }) {
+export function Made({ a, before }: { a: Outcome; before: Outcome | null }) {
   const most = Math.max(1, ...a.components.map((c) => c.bytes));
   const gone = (before?.components ?? []).filter((b) => !a.components.some((c) => c.name === b.name));
   const rows = [...a.components, ...gone.map((g) => ({ name: g.name, bytes: 0 }))];
@@ -241,15 +241,16 @@ export function Made({ a, before }: { a: Answer; before: Answer | null }) {
   );
 }
 
-export function StepPanel({ a }: { a: Answer }) {
+export function StepPanel({ a }: { a: Outcome }) {
   const t = a.timeline;
   if (!t || t.allocated_bytes.length === 0) return null;
   const generates = t.phases.some((p) => p.name === 'decode' || p.name === 'prefill');
+  const whole = t.phases.some((p) => p.step !== a.binding_step); // of a script
   return (
     <Panel
-      title={generates ? 'Memory while it generates' : 'Memory in a training step'}
+      title={generates ? 'Memory while it generates' : whole ? 'Memory over the run' : 'Memory in a training step'}
       name="plan-step"
-      aside={<span title="Columns have equally many allocations and frees.">{generates ? '● the peak' : `step ${a.binding_step}; ● the peak`}</span>}
+      aside={<span title="Columns have equally many allocations and frees.">{generates || whole ? '● the peak' : `step ${a.binding_step}; ● the peak`}</span>}
     >
       <Step a={a} t={t} />
       <p class="legend plan-legend">
@@ -268,7 +269,7 @@ export function StepPanel({ a }: { a: Answer }) {
 }
 
 // Trust is why the totals have ranges, what was assumed and what is left out.
-export function Trust({ a }: { a: Answer }) {
+export function Trust({ a }: { a: Outcome }) {
   const reasons = a.range.reasons.map(reasonText).filter(Boolean);
   return (
     <Panel title="How far to trust it" name="plan-trust">

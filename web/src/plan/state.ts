@@ -33,6 +33,9 @@ export const going = signal<Going | null>(null);
 export const trouble = signal<string | null>(null);
 export const stopped = signal(false);
 
+// ledger is the file of a dry run that is shown in place of the plans.
+export const ledger = signal<File | null>(null);
+
 // draft is what the form has.
 export const draft = signal<Question | null>(null);
 
@@ -97,6 +100,7 @@ export function want(q: Question, o: Offer): void {
 }
 
 function pursue(q: Question, o: Offer, how: 'push' | 'replace'): void {
+  if (ledger.peek()) return;
   if (tooLong(q.config, o)) {
     trouble.value = 'The config is too long for the page: use ashlar plan on the command line.';
     return;

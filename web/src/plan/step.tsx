@@ -9,8 +9,8 @@ import { exact, size, tickSize } from '../format';
 import { colourOf } from '../palette';
 import { ink, theme } from '../theme';
 import { stacking } from './stacking';
-import { phaseText } from './words';
-import type { Document as Answer, Span, Timeline } from '../types/plan.gen';
+import { phaseText, type Outcome } from './words';
+import type { Span, Timeline } from '../types/plan.gen';
 
 const left = 66;
 
@@ -22,7 +22,7 @@ export function phaseAt(phases: readonly Span[], x: number): Span | null {
   return phases.find((p) => x >= p.begin && x < p.end) ?? null;
 }
 
-export function Step({ a, t }: { a: Answer; t: Timeline }) {
+export function Step({ a, t }: { a: Outcome; t: Timeline }) {
   const over = useSignal<{ x: number; piece: number; right: boolean } | null>(null);
   const stack = useMemo(() => stacking(t.components), [t]);
   const n = t.allocated_bytes.length;

@@ -5,6 +5,9 @@ import type { Question } from './question';
 import type { Document as Answer, Failure, Reason } from '../types/plan.gen';
 import type { Offer } from '../types/view.gen';
 
+// Outcome is what plans and dry runs both have.
+export type Outcome = Omit<Answer, 'options' | 'model' | 'parameters' | 'preset' | 'beside' | 'measured' | 'rests_on' | 'max' | 'recompute' | 'sources'>;
+
 // phaseText names a phase with its step.
 export function phaseText(phase: string, step: number): string {
   if (step === 0 || phase === 'prefill') return phase;
@@ -12,7 +15,7 @@ export function phaseText(phase: string, step: number): string {
 }
 
 // roomText says what there is to fit into.
-export function roomText(q: Question, a: Answer, o: Offer): string {
+export function roomText(q: Question, a: Outcome, o: Offer): string {
   const card = o.cards.find((c) => c.name === q.gpu);
   const parts: string[] = [];
   if (card) parts.push(`${card.title} (${size(card.total_bytes)}, ${size(Math.max(0, card.total_bytes - a.context_bytes - a.collectives_bytes))} of it for the allocator)`);
@@ -27,7 +30,7 @@ export interface Verdict {
   good: boolean | null;
 }
 
-export function verdict(q: Question, a: Answer, o: Offer): Verdict {
+export function verdict(q: Question, a: Outcome, o: Offer): Verdict {
   const need = sizeUp(a.smallest_limit_bytes);
   if (a.fits === null || a.headroom_bytes === null) {
     return { mark: `Needs ${need}`, text: 'for the allocator at least. Choose a GPU or a limit to see whether that fits.', good: null };
@@ -76,7 +79,7 @@ export function reasonText(r: Reason): string {
 }
 
 // outsideText says what the process holds beside the allocator's memory.
-export function outsideText(a: Answer): string {
+export function outsideText(a: Outcome): string {
   const nccl = a.collectives_bytes > 0 ? `, ${size(a.collectives_bytes)} NCCL` : '';
   return `${size(a.context_bytes)} of it CUDA's context${a.context_estimated ? ' (estimated)' : ''}${nccl}`;
 }

@@ -9,13 +9,14 @@ import { taker } from '../parts/files';
 import { place, screen } from '../route';
 import { runs } from '../state';
 import { Beside } from '../plan/against';
+import { Dry } from '../plan/dry';
 import { Form } from '../plan/form';
 import { Levers, Trail } from '../plan/levers';
 import { openConfig } from '../plan/model';
 import { againstOf, asked, command, first, fitting, keyOf, same, settled, withFlags } from '../plan/question';
 import { Made, Recomputed, StepPanel, Totals, Trust, Verdict } from '../plan/result';
 import { ShareDialog, shareShown } from '../plan/share';
-import { ask, asked as inForm, askNow, at, before, draft, going, leave, offer, staleness, step, stop, stopped, trail, trouble, want, type Step } from '../plan/state';
+import { ask, asked as inForm, askNow, at, before, draft, going, leave, ledger, offer, staleness, step, stop, stopped, trail, trouble, want, type Step } from '../plan/state';
 import type { Lever } from '../types/plan.gen';
 import type { Offer, Run } from '../types/view.gen';
 import type { Going } from '../work';
@@ -81,7 +82,7 @@ function Screen({ o }: { o: Offer }) {
   const form = draft.value;
   const noted = shown !== null && !said?.error && staleness.value !== null; // what is wrong is said there
   const run = against === null ? null : (runs.value.find((r) => r.id === against) ?? null);
-  const line = inForm.value ? command(inForm.value, o, run ? recording(run) : []) : '';
+  const line = inForm.value ? command(inForm.value, o, run && !ledger.value ? recording(run) : [], ledger.value?.name) : '';
   return (
     <div class="plan">
       <div class="with-side">
@@ -89,18 +90,19 @@ function Screen({ o }: { o: Offer }) {
           {form && <Form q={form} o={o} busy={busy} command={line} onMax={(max) => want({ ...form, max }, o)} onShare={() => (shareShown.value = true)} />}
         </aside>
         <div class="plan-main" tabIndex={0} role="region" aria-label="The plan" ref={answers}>
-          <div class="plan-status">
+          {ledger.value && inForm.value && <Dry file={ledger.value} q={inForm.value} o={o} />}
+          <div class="plan-status" hidden={ledger.value !== null}>
             <Trail onGo={goTo} astray={astray} />
             {going.value && <Doing going={going.value} />}
           </div>
           {said?.error && <Trouble>{said.error}</Trouble>}
-          {trouble.value && !noted && (
+          {trouble.value && !noted && !ledger.value && (
             <Trouble>
               <Told />
             </Trouble>
           )}
           {stopped.value && !busy && !noted && <p class="muted">Stopped before there was an answer.</p>}
-          {shown && !said?.error && (
+          {shown && !said?.error && !ledger.value && (
             <Result stale={staleness.value} why={<Pending />} name="plan">
               <Planned s={shown} o={o} against={against} busy={busy || staleness.value !== null} onPull={pull} />
             </Result>

@@ -9,6 +9,7 @@ export interface Against {
   from: string;
   to: string;
   parts: PartPair[];
+  first_difference: FirstPair | null;
   peaks: PeakPair[];
   terms: TermPair[];
   curve: PairCurve;
@@ -62,10 +63,11 @@ export interface Document {
   first_failure: Failure | null;
   timeline: Timeline | null;
   levers: Lever[];
+  settings: string;
+  leaves_out: string[];
   model: string;
   parameters: number;
   preset: string;
-  settings: string;
   beside: Beside[];
   measured: boolean;
   rests_on: string[];
@@ -86,6 +88,16 @@ export interface Failure {
   bytes: number;
   reserved_bytes: number;
   allocated_bytes: number;
+}
+
+export interface FirstPair {
+  change: string;
+  what: string;
+  where: string;
+  phase: string;
+  step: number;
+  bytes: number;
+  after: string;
 }
 
 export interface Largest {

@@ -282,6 +282,7 @@ export interface Offer {
   heads: string[];
   cards: PlanCard[];
   shapes: Shape[];
+  ledgers: boolean;
 }
 
 export interface Option {

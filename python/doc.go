@@ -1,0 +1,2 @@
+// Package python carries the recorder of dry runs inside the command.
+package python
