@@ -1,6 +1,6 @@
 """Runs a training script on fake tensors and writes down what it would allocate.
 
-    python ashlar_dry.py [--steps 3] [--out LEDGER] script.py args...
+    python ashlar_dry.py [--steps 8] [--out LEDGER] script.py args...
 
 Shapes, strides, autograd and optimizers are PyTorch's own; there are no bytes
 behind the tensors of the GPU. `ashlar dry LEDGER` says what the script takes
@@ -25,7 +25,7 @@ tensor is [dtype, shape, strides, device].
     ["K", id, op, inputs, outputs, args, kwargs]
                                               a kind of call; a tensor in args is {"t": i}
     ["o", kind, stack, thread, stream, inputs, outputs]
-                                              a call, with the storages; thread 1 is autograd's
+                                              a call, with the storages; thread 1 is autograd's, 2 its own sum of two gradients
     ["b", storage, bytes, device]             born, before the call that made it
     ["r", storage, bytes]                     resized
     ["d", storage]                            gone
@@ -84,7 +84,7 @@ class Ledger:
         self.lock = threading.RLock()
         self.alive, self.next = {}, 0
         self.frames, self.stacks, self.kinds, self.dtypes = {}, {}, {}, {}
-        self.live = self.peak = self.recent = 0
+        self.live = self.peak = 0
         self.closed = False
 
     def line(self, *what):
@@ -136,7 +136,6 @@ class Ledger:
     def count(self, bytes):
         self.live += bytes
         self.peak = max(self.peak, self.live)
-        self.recent = max(self.recent, self.live)
 
     def stack(self):
         """The number of the script's call stack."""
@@ -249,6 +248,7 @@ class Recorder(TorchDispatchMode):
         self.poisoned = set()  # storages of shadows that are no longer true
         self.off = False  # in a forked process
         self.told = False
+        self.makers = {}  # the nodes of the backward pass that made storages
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if func is DEVICE and isinstance(args[0], FakeTensor):
@@ -418,11 +418,20 @@ class Recorder(TorchDispatchMode):
             inputs = [ledger.storage(t) for t in given]
             kind = ledger.kind(func, args, kwargs, given, made)
             stack = self.where(node)
-            ledger.line("o", kind, stack, 0 if node is None else 1, self.stream, inputs, outputs)
+            ledger.line("o", kind, stack, self.thread(func, node, inputs, outputs), self.stream, inputs, outputs)
             if func is aten._to_copy.default and given[0].device.type == "cpu" and made[0].device.type == "cuda":
                 ledger.line("c", "input", outputs)
             if func.namespace not in NAMESPACES:
                 ledger.line("u", str(func), stack)
+
+    def thread(self, func, node, inputs, outputs):
+        """0 is the script's, 1 autograd's. 2 is autograd's too: its own sum of gradients that come from two nodes."""
+        if node is None:
+            return 0
+        number = node._sequence_nr()
+        for s in outputs:
+            self.makers.setdefault(s, number)
+        return 2 if func is aten.add.Tensor and self.makers.get(inputs[0], number) != number else 1
 
     def where(self, node):
         """The stack of the script; in the backward pass, of the line whose derivative it is."""
@@ -660,7 +669,8 @@ def index_put(r, func, args, kwargs, shadows):
 @answers(aten._cudnn_rnn.default)
 def cudnn_rnn(r, func, args, kwargs, shadows):
     with r.fake:
-        out, hy, cy, reserve, weights = func(*args, **kwargs)
+        out, hy, cy, _, weights = func(*args, **kwargs)
+        reserve = torch.empty(1 if args[12] else 0, dtype=torch.uint8, device=args[0].device)
         if isinstance(args[3], torch.Tensor):
             return out, hy, cy, reserve, weights
         # Weights that do not lie together are copied, and the copy is kept.
@@ -713,7 +723,7 @@ def dropout_state(r, func, args, kwargs, shadows):
         return torch.empty(DROPOUT_STATE, dtype=torch.uint8, device=kwargs.get("device") or "cuda")
 
 
-DROPOUT_STATE = 0  # of cuDNN; ashlar dry knows how large it is on a card
+DROPOUT_STATE = 1  # and what an RNN keeps for its backward pass: ashlar dry knows how large they are
 
 
 @answers(aten._cudnn_rnn_flatten_weight.default)
@@ -754,7 +764,7 @@ def pack(r, func, args, kwargs, shadows):
 class record:
     """Records what the code inside would allocate."""
 
-    def __init__(self, path="run.dry.gz", steps=3, argv=None, save=True, card=None):
+    def __init__(self, path="run.dry.gz", steps=8, argv=None, save=True, card=None):
         self.path, self.steps, self.argv, self.save = path, steps, argv or sys.argv, save
         self.card = card or {}
         self.done, self.undo, self.counts, self.idle = 0, [], {}, False
@@ -846,6 +856,7 @@ class record:
         self.replace(FakeTensorMode, "may_turn_const", lambda old: lambda mode, t: False)
         FakeTensorMode.__deepcopy__ = lambda mode, memo: mode
         self.replace(torch, "compile", self.compiling)
+        self.replace(torch, "ctc_loss", self.ctc)
         for mode, name in enumerate(("rnn_relu", "rnn_tanh", "lstm", "gru")):
             self.replace(torch._VF, name, functools.partial(recurrent, mode))
         self.replace(torch.cuda, "stream", lambda old: functools.partial(self.on_stream, old))
@@ -917,6 +928,13 @@ class record:
             return functools.wraps(model)(Compiled(self, model, None))
         return compile
 
+    def ctc(self, old):
+        """Lengths that are known go as numbers; PyTorch would take another way for tensors without bytes."""
+        def ctc_loss(probs, targets, lengths, target_lengths, *args, **kwargs):
+            known = [x.tolist() if isinstance(x, torch.Tensor) else x for x in (lengths, target_lengths)]
+            return old(probs, targets, *known, *args, **kwargs)
+        return ctc_loss
+
     def unpinned(self, old):
         @functools.wraps(old)
         def init(loader, *args, **kwargs):
@@ -972,13 +990,9 @@ class record:
         self.mark("optimizer", "end")
         self.tell("optimizer", tensors([list(s.values()) if isinstance(s, dict) else s for s in optimizer.state.values()], []))
         self.done += 1
-        before = self.counts.get(id(optimizer), (0, 0, 0))
-        n = before[0] + 1
-        self.counts[id(optimizer)] = (n, self.ledger.recent, before[1])
-        self.ledger.recent = self.ledger.live
+        n = self.counts[id(optimizer)] = self.counts.get(id(optimizer), 0) + 1
         self.mark("steps", self.done)
-        # Steps that differ, such as those of sequences of other lengths, go on for a while.
-        if self.steps and (all(c[0] >= self.steps and c[1] == c[2] for c in self.counts.values()) or n >= 4 * self.steps):
+        if self.steps and (min(self.counts.values()) >= self.steps or n >= 2 * self.steps):
             raise Stop()
 
 
@@ -1045,7 +1059,10 @@ class Compiled:
         kept = module.__dict__.pop("forward") if module is not None else None
         try:
             with _disable_current_modes(), torch.autocast("cuda", enabled=False):
-                return compile_fx.compile_fx(Flat(), [*weights, *(flat[i] for i in at)]), result
+                with self.recording.fake:  # examples, which the compiled function may keep
+                    like = [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device).requires_grad_(t.requires_grad)
+                            for t in [*weights, *(flat[i] for i in at)]]
+                return compile_fx.compile_fx(Flat(), like), result
         finally:
             if module is not None:
                 module.__dict__["forward"] = kept
@@ -1141,7 +1158,7 @@ def stand_in(recording, facts):
     recording.replace(torch._subclasses.fake_tensor, "init_gpu_context", lambda old: lambda device: None)
     for library in ("libc10_cuda.so", "libtorch_cuda.so"):
         rewrite(os.path.join(os.path.dirname(torch.__file__), "lib", library), {
-            "_ZN3c104cuda12device_countEv": 1,
+            "_ZN3c104cuda12device_countEv": 16,  # autograd asks about more devices than there are
             "26getCurrentDevicePropertiesE": ctypes.addressof(props),
             "19getDevicePropertiesE": ctypes.addressof(props),
         })
@@ -1280,7 +1297,7 @@ def symbols(library, parts):
 
 def main():
     p = argparse.ArgumentParser(prog="ashlar_dry", description="Runs a script on fake tensors and writes down what it would allocate.")
-    p.add_argument("--steps", type=int, default=3, help="optimizer steps to run; 0 runs the script to its end (default 3)")
+    p.add_argument("--steps", type=int, default=8, help="optimizer steps to run; 0 runs the script to its end (default 8)")
     p.add_argument("--out", default="run.dry.gz", help="the ledger (default run.dry.gz)")
     p.add_argument("--no-save", action="store_true", help="torch.save writes nothing")
     p.add_argument("--card", type=json.loads, default={}, help="what the GPU is, as JSON: name, total_bytes, capability, processors, threads")

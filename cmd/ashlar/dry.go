@@ -105,7 +105,7 @@ wrong. The exit status of the script is in the answer.`,
 	flags.StringVar(&o.trace, "trace", "", "write the run as a snapshot, a `FILE` ending in .pickle")
 	flags.StringVar(&o.against, "against", "", "compare with a recorded `SNAPSHOT` of the run")
 	flags.StringVar(&o.ledger, "ledger", "", "with a script: keep the ledger in this `FILE`")
-	flags.IntVar(&o.steps, "steps", 3, "with a script: end after `N` steps of an optimizer; 0 runs it to its end")
+	flags.IntVar(&o.steps, "steps", 8, "with a script: end after `N` steps of an optimizer; 0 runs it to its end")
 	flags.BoolVar(&o.noSave, "no-save", false, "with a script: torch.save writes nothing")
 	flags.StringVar(&o.max, "max", "", "with a script: find the largest that fits, `NAME=ARGUMENT` such as batch=--batch-size")
 	flags.StringVar(&o.vary, "vary", "", "with --max NAME: how a value is given to the script, a `TEXT` such as '--batch-size {}' or 'BATCH={}'")

@@ -54,6 +54,7 @@ func build(rec *Recording, with kernels, blas int64) *Run {
 		if i == begin {
 			b.ledger.Begin(ledger.Forward, 1)
 		}
+		b.at = i
 		b.event(&rec.events[i])
 	}
 	b.settle(-1, -1, 0)
@@ -105,6 +106,7 @@ type builder struct {
 	kernels kernels
 	device  int16
 	blas    int64 // the size of cuBLAS's workspace
+	at      int   // the event
 
 	tensor  []int32 // storage -> tensor
 	pending []int32 // storages that are waiting
@@ -265,10 +267,38 @@ func (b *builder) call(e *event) {
 		}
 	}
 	b.settle(e.a, e.b, e.stream) // what was born before the call and is not made by it
+	if in := b.rec.ids[e.at:][:len(k.in)]; b.accumulates(e, k, in, ids) {
+		b.tensor[ids[0]], b.tensor[in[0]] = b.tensor[in[0]], nothing
+		return
+	}
 	moves := b.moves(key, k, e)
 	if len(moves) > 0 || some {
 		b.perform(moves, ids, e)
 	}
+}
+
+// sums is the thread of autograd's own sums of gradients.
+const sums = 2
+
+// accumulates reports whether a call is autograd's own sum of two gradients, which
+// is made in the memory of the first if nobody else holds that. Without bytes it
+// is always a new tensor: autograd leaves tensors of other classes alone.
+func (b *builder) accumulates(e *event, k *kind, in, out []int32) bool {
+	if e.thread != sums || len(in) != 2 || len(out) != 1 || !b.fresh[0] {
+		return false
+	}
+	if in[0] < 0 || in[0] == in[1] || b.tensor[in[0]] < 0 || b.rec.storages[in[0]].bytes != b.rec.storages[out[0]].bytes {
+		return false
+	}
+	for _, next := range b.rec.events[b.at+1:] {
+		switch {
+		case next.what == called:
+			return false
+		case next.what == died && next.a == in[0]:
+			return true
+		}
+	}
+	return false
 }
 
 // moves asks the kernels, once for calls that are alike. A call that takes a
@@ -278,7 +308,7 @@ func (b *builder) moves(key callKey, k *kind, e *event) []eager.Move {
 	if !ok || !slices.Equal(m.bytes, b.bytes) {
 		c := &eager.Call{
 			Op: k.op, In: k.in, Out: slices.Clone(k.out), Fresh: slices.Clone(b.fresh), Args: k.args, Kwargs: k.kwargs,
-			Thread: int(e.thread), Stream: int(e.stream),
+			Thread: min(int(e.thread), 1), Stream: int(e.stream),
 		}
 		for i, n := range b.bytes {
 			c.Out[i].Bytes = n

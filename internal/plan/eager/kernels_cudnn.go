@@ -145,7 +145,7 @@ type cell struct {
 	mode, layers, directions, hidden int64
 	steps                            int64 // of all sequences
 	size                             int64 // bytes of an element
-	dropout                          bool
+	dropout, batchFirst              bool
 }
 
 // reserve is what the backward pass needs: the gates of every layer, what goes
@@ -195,7 +195,7 @@ func (r *running) cell() (c cell, ok bool) {
 	x := r.in[0]
 	c = cell{
 		mode: r.number(first, 0), hidden: r.number(first+1, 1), layers: r.number(first+3, 1), directions: 1 + r.number(first+7, 0),
-		size: x.dtype.Size(), steps: x.Elements() / max(x.Size(-1), 1),
+		size: x.dtype.Size(), steps: x.Elements() / max(x.Size(-1), 1), batchFirst: r.number(first+4, 0) != 0,
 	}
 	if p, is := r.Args[first+5].(float64); is {
 		c.dropout = p > 0
@@ -211,13 +211,20 @@ func recurrent(r *running) {
 	if !ok {
 		return
 	}
-	r.output(0)
-	r.output(1)
-	r.output(2)
-	r.output(4)
+	// cuDNN wants the steps before the batch.
+	var turned *storage
+	if c.batchFirst {
+		turned = r.scratch(r.in[0].Bytes(), r.Op)
+	}
+	for _, i := range []int{0, 1, 2, 4} {
+		r.output(i)
+	}
 	work := r.scratch(c.workspace(r.matrixBytes(), r.in[0].Bytes()), r.Op)
 	r.outputOf(3, c.reserve())
 	r.unref(work)
+	if turned != nil {
+		r.unref(turned)
+	}
 }
 
 func recurrentBackward(r *running) {
@@ -225,13 +232,29 @@ func recurrentBackward(r *running) {
 	if !ok {
 		return
 	}
-	for i := range 3 {
+	turn := func(bytes int64) *storage {
+		if c.batchFirst {
+			return r.scratch(bytes, r.Op)
+		}
+		return r.alloc(0, r.Op)
+	}
+	x := turn(r.in[0].Bytes())
+	g := turn(c.steps * c.hidden * c.directions * c.size)
+	bytes := c.workspace(r.matrixBytes(), r.in[0].Bytes())
+	states := 2
+	if c.mode == 2 { // an LSTM has two
+		states = 3
+	}
+	for i := range states {
 		r.output(i)
 	}
-	bytes := c.workspace(r.matrixBytes(), r.in[0].Bytes())
 	r.Scratch(bytes, r.Op)
+	r.unref(g)
+	r.unref(x)
+	x = turn(r.in[0].Bytes())
 	r.outputs()
 	r.Scratch(bytes, r.Op)
+	r.unref(x)
 }
 
 // dropoutState is cuDNN's random state, one for each thread that the card runs.
