@@ -63,7 +63,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 VERSION = 1
 LARGE = 1 << 20  # bytes from which on a new tensor of the CPU has none
 SHADOW = 1 << 24  # elements up to which values are known
-RANDOM = 1 << 20  # the same for those that are drawn
+RANDOM = 1 << 20  # the same for those that are drawn, or are weights to be
 aten = torch.ops.aten
 DEVICE = torch.ops.prim.device.default
 
@@ -465,7 +465,7 @@ HEAVY = {"aten::" + name for name in (
     "convolution", "convolution_backward", "mm", "addmm", "bmm", "baddbmm", "_cudnn_rnn", "_cudnn_rnn_backward", "cudnn_batch_norm", "native_batch_norm", "_native_batch_norm_legit",
     "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention", "native_group_norm", "_batch_norm_with_update",
     "linalg_svd", "_linalg_svd", "linalg_eigh", "_linalg_eigh", "grid_sampler_2d", "upsample_bilinear2d", "upsample_bicubic2d")}
-DRAWN = {"aten::rand", "aten::randn", "aten::normal"}
+DRAWN = {"aten::rand", "aten::randn", "aten::normal", "aten::empty", "aten::empty_strided"}
 # Values of these are never known: empty has none, and the others are no tensors' business.
 UNKNOWN = {aten._local_scalar_dense.default, aten._pin_memory.default, aten.is_pinned.default, aten.record_stream.default}
 
@@ -1172,6 +1172,7 @@ def stand_in(recording, facts):
                         ("set_device", None), ("manual_seed", None), ("manual_seed_all", None), ("seed_all", None), ("ipc_collect", None), ("is_current_stream_capturing", False),
                         ("_is_in_bad_fork", False), ("get_arch_list", ["sm_%d%d" % (major, minor)])):
         recording.replace(torch.cuda, name, lambda old, value=value: lambda *a, **k: value)
+    recording.replace(torch.__config__, "show", lambda old: lambda: "")  # it asks the driver for its version
     state = torch.zeros(16, dtype=torch.uint8)
     recording.replace(torch.cuda, "get_rng_state", lambda old: lambda *a, **k: state)
     recording.replace(torch.cuda, "get_rng_state_all", lambda old: lambda *a, **k: [state])
