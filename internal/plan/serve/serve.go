@@ -130,10 +130,12 @@ func (r *Request) settle() error {
 		r.Utilization = r.Version.utilization()
 	}
 	switch {
-	case m.Head != model.HeadCausal || m.Family == "gpt2":
-		return problem.New("{serve} is planned for decoders such as llama, qwen3, gemma3, deepseek_v3 or gpt_oss, not for %s", m.ModelType)
+	case m.Head != model.HeadCausal || m.Bidirectional || m.Pair():
+		return problem.New("{serve} vllm is planned for decoders with a causal head, such as LlamaForCausalLM, not for %s; without {serve} the plan is that of transformers", m.Class)
 	case r.MaxModelLen <= 0:
 		return problem.New("{max-model-len} is missing: say how many tokens a request may have, for instance {max-model-len} 32768")
+	case m.Rope.Tables == 0 && r.MaxModelLen > int64(m.MaxPositions):
+		return problem.New("{max-model-len} %d: the model has a table of %d positions; give at most that", r.MaxModelLen, m.MaxPositions)
 	case int64(m.Heads)%r.TP != 0:
 		return problem.New("{tp} %d: the model has %d heads, and vLLM divides them evenly; give a divisor", r.TP, m.Heads)
 	case r.Utilization <= 0 || r.Utilization > 1:
@@ -251,6 +253,9 @@ func (r *Request) sampler() sampling {
 	return r.Version.sampler()
 }
 
+// logged are the families whose whole plans were compared with logs.
+var logged = []string{"gpt_oss", "llama", "mistral", "opt", "phi3", "qwen2", "qwen3"}
+
 // say fills in what was assumed and what is left out.
 func (r *Request) say(a *Answer, known bool) {
 	assume := func(format string, args ...any) { a.Assumed = append(a.Assumed, fmt.Sprintf(format, args...)) }
@@ -263,6 +268,12 @@ func (r *Request) say(a *Answer, known bool) {
 	}
 	if r.MaxSeqs == 0 {
 		assume("--max-num-seqs %d: likewise", r.seqs())
+	}
+	if r.MaxModelLen > int64(r.Model.MaxPositions) && (r.Model.Rope.Type == "default" || r.Model.Rope.Type == "llama3") {
+		assume("VLLM_ALLOW_LONG_MAX_MODEL_LEN=1: the config has %s positions, and vLLM refuses more without it", units.Count(int64(r.Model.MaxPositions)))
+	}
+	if !slices.Contains(logged, r.Model.Family) {
+		assume("%s is built in vLLM as in transformers, with projections of one input joined: no log of its weights was compared", r.Model.Family)
 	}
 	switch q := r.Model.Quant; {
 	case r.WeightBytes > 0:

@@ -11,9 +11,6 @@ import (
 // Serve writes what a server has left for its cache.
 func Serve(w io.Writer, name string, a *serve.Answer, style Style) error {
 	p := &page{w: w, style: style}
-	p.name("", name)
-	p.wrapped("  ", serveSubject(a))
-	p.printf("\n")
 	p.verdict(serveVerdict(a))
 	if a.Tokens > 0 {
 		p.wrapped("  ", serveRoom(a))
@@ -24,6 +21,9 @@ func Serve(w io.Writer, name string, a *serve.Answer, style Style) error {
 	case a.Engine == "vllm":
 		p.wrapped("  ", fmt.Sprintf("No known card holds one such request with --tp %d: give more ranks or a shorter length.", a.TP))
 	}
+	p.printf("\n")
+	p.name("", name)
+	p.wrapped("  ", serveSubject(a))
 	p.serveParts(a)
 	p.list("Assumed", a.Assumed)
 	p.list("Not modelled", a.NotModelled)
