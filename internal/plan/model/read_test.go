@@ -257,7 +257,7 @@ func TestHead(t *testing.T) {
 		}
 	}
 	_, err := Read(strings.NewReader(odd), WithHead("image"))
-	if err == nil || !strings.Contains(err.Error(), "llama has causal, sequence, token, question, reward or none") {
+	if err == nil || !strings.Contains(err.Error(), "llama has causal, sequence, token, question or reward") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -134,8 +134,8 @@ func (r *Request) settle() error {
 		return problem.New("{serve} vllm is planned for decoders with a causal head, such as LlamaForCausalLM, not for %s; without {serve} the plan is that of transformers", m.Class)
 	case r.MaxModelLen <= 0:
 		return problem.New("{max-model-len} is missing: say how many tokens a request may have, for instance {max-model-len} 32768")
-	case m.Rope.Tables == 0 && r.MaxModelLen > int64(m.MaxPositions):
-		return problem.New("{max-model-len} %d: the model has a table of %d positions; give at most that", r.MaxModelLen, m.MaxPositions)
+	case m.Longest() > 0 && r.MaxModelLen > int64(m.Longest()):
+		return problem.New("{max-model-len} %d: %s has a table for %d positions; give at most that", r.MaxModelLen, m.ModelType, m.Longest())
 	case int64(m.Heads)%r.TP != 0:
 		return problem.New("{tp} %d: the model has %d heads, and vLLM divides them evenly; give a divisor", r.TP, m.Heads)
 	case r.Utilization <= 0 || r.Utilization > 1:
