@@ -138,6 +138,10 @@ func (r *Request) settle() error {
 		return problem.New("{max-model-len} %d: %s has a table for %d positions; give at most that", r.MaxModelLen, m.ModelType, m.Longest())
 	case int64(m.Heads)%r.TP != 0:
 		return problem.New("{tp} %d: the model has %d heads, and vLLM divides them evenly; give a divisor", r.TP, m.Heads)
+	case m.MLA == nil && int64(m.KVHeads)%r.TP != 0 && r.TP%int64(m.KVHeads) != 0:
+		return problem.New("{tp} %d: the model has %d key-value heads, and vLLM gives each rank as many; give a divisor or a multiple", r.TP, m.KVHeads)
+	case m.Quant != nil && m.Quant.Method == model.MXFP4 && m.Family != "gpt_oss":
+		return problem.New("{quant} mxfp4 is for the experts of gpt_oss, not for %s: choose another, fp8 for instance", m.ModelType)
 	case r.Utilization <= 0 || r.Utilization > 1:
 		return problem.New("{gpu-memory-utilization} %g: give a part of the card, above 0 and at most 1", r.Utilization)
 	}
@@ -262,6 +266,9 @@ func (r *Request) say(a *Answer, known bool) {
 	leave := func(format string, args ...any) { a.NotModelled = append(a.NotModelled, fmt.Sprintf(format, args...)) }
 	if !known {
 		assume("--gpu %s: the smallest that one request fits on", r.Card.Name)
+	}
+	if Newest.less(r.Version) {
+		assume("vLLM %s is planned as %s, the newest whose sources were read", r.Version, Newest)
 	}
 	if r.BatchedTokens == 0 {
 		assume("--max-num-batched-tokens %d: the default of vllm serve %s on such a card", r.batched(), r.Version)

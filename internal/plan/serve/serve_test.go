@@ -137,6 +137,7 @@ func TestRefused(t *testing.T) {
 	}{
 		{small, func(r *Request) { r.MaxModelLen = 0 }, "max-model-len is missing"},
 		{small, func(r *Request) { r.TP = 3 }, "give a divisor"},
+		{`{"model_type":"phi3","num_attention_heads":40,"num_key_value_heads":10,"hidden_size":5120}`, func(r *Request) { r.TP = 4 }, "10 key-value heads"},
 		{small, func(r *Request) { r.Utilization = 1.5 }, "at most 1"},
 		{`{"model_type":"bert","architectures":["BertForMaskedLM"]}`, func(*Request) {}, "planned for decoders"},
 		{`{"model_type":"llama","architectures":["LlamaForSequenceClassification"]}`, func(*Request) {}, "causal head"},
