@@ -51,6 +51,8 @@ type Answer struct {
 	Engine  string `json:"engine"`
 	Version string `json:"version,omitempty"`
 	Model   string `json:"model"`
+	// LeavesOut are parts of the model that are not planned.
+	LeavesOut []string `json:"leaves_out"`
 	// Fits reports whether one request of the maximal length fits; nil without a card.
 	Fits *bool  `json:"fits"`
 	Card string `json:"card,omitempty"`
@@ -161,7 +163,7 @@ func (r *Request) on(ctx context.Context, c cards.Card) (*Answer, error) {
 		UsableBytes: uint64(float64(c.TotalBytes) * r.Utilization),
 		TokenBytes:  l.growing, BlockSize: l.blockSize, BlockBytes: l.blockBytes(), Groups: len(l.groups),
 		MaxModelLen: r.MaxModelLen, BatchedTokens: r.batched(), MaxSeqs: r.seqs(), TP: r.TP,
-		Assumed: []string{}, NotModelled: []string{},
+		Assumed: []string{}, NotModelled: []string{}, LeavesOut: append([]string{}, r.Model.LeavesOut...),
 	}
 	a.Parts = r.parts(p)
 	a.Available = int64(a.UsableBytes)
