@@ -10,11 +10,15 @@ import (
 type Kernels struct {
 	device   Device
 	machines map[int]*Machine // by stream: each has its own workspaces of cuBLAS
-	dropout  bool             // cuDNN's state for dropout is there
+	guessed  int64            // the largest workspace of cuDNN that is a guess
 }
 
 // NewKernels returns the kernels of a device.
 func NewKernels(d Device) *Kernels { return &Kernels{device: d, machines: map[int]*Machine{}} }
+
+// Guessed is the largest workspace so far that cuDNN was not seen to take: how it
+// chooses its kernels is not public.
+func (k *Kernels) Guessed() int64 { return k.guessed }
 
 // Call is one call of an op.
 type Call struct {
