@@ -138,10 +138,10 @@ def verdict(error):
     except Exception as e:
         warn("no verdict: %s" % e)
         return
-    sys.stderr.write("ashlar: rank %s ran out of memory\n%s\n" % (last.facts["rank"], text))
-    sys.stderr.flush()
     if hasattr(oom, "add_note"):  # from Python 3.11 on
         oom.add_note("%s\nMore: ashlar explain --full %s" % (text.partition("\n\n")[0], last.path))
+    sys.stderr.write("ashlar: rank %s ran out of memory\n%s\n" % (last.facts["rank"], text))
+    sys.stderr.flush()
 
 
 _hooked = False
@@ -199,7 +199,7 @@ class Sinks:
             try:
                 values = values or figures()
                 if values:
-                    sink(values, step)
+                    sink(dict(values), step)
             except Exception as e:
                 self.failed.add(name)
                 warn("no more figures for %s: %s: %s" % (name, type(e).__name__, e))

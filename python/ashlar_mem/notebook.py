@@ -64,7 +64,7 @@ def report(snapshot):
         page = os.path.join(folder, "report.html")
         # A command that was built without the page's engine writes the report that is only read.
         for more in (["--interactive"], []):
-            done = subprocess.run([command, "report", os.path.abspath(os.fspath(path)), "-o", page] + more,
+            done = subprocess.run([command, "report", os.path.abspath(os.path.expanduser(path)), "-o", page] + more,
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=REPORT_LIMIT)
             if done.returncode == 0:
                 with open(page, encoding="utf-8") as f:
