@@ -1,7 +1,7 @@
 """Tests of ashlar_mem/callbacks.py and notebook.py without a GPU or a framework.
 
 torch is the fake in testdata/fake. transformers, Lightning, accelerate and the
-trackers are stand-ins with the signatures of transformers 5.17, Lightning 2.5 and
+trackers are stand-ins with the signatures of transformers 5.17, Lightning 2.6 and
 accelerate 1.15, as far as they are called.
 """
 import copy
