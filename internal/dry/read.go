@@ -13,15 +13,16 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/ashlar-mem/ashlar/internal/plan/eager"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
 // Bounds of what is read, so that a damaged file is refused before it takes the
 // machine's memory.
 const (
-	maxBytes  = 1 << 42 // of a storage
-	maxLive   = 1 << 43 // of all at a time
-	maxID     = 1 << 22 // of frames, stacks and kinds
+	maxBytes  = eager.MaxBytes // of a storage
+	maxLive   = 1 << 43        // of all at a time
+	maxID     = 1 << 22        // of frames, stacks and kinds
 	maxEvents = 1 << 28
 )
 
