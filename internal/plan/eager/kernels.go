@@ -105,7 +105,7 @@ func (r *running) reset() {
 // whether all could be made and the first have as many dimensions as are needed,
 // and elements.
 func (r *running) given(dims []int) bool {
-	if len(r.In) < max(len(dims), 1) {
+	if len(r.In) < len(dims) || dims == nil && len(r.In) == 0 {
 		return false
 	}
 	for i := range r.In {

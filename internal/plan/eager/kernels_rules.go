@@ -52,7 +52,7 @@ var needs = map[string][]int{
 	"_scaled_dot_product_cudnn_attention_backward":     {4, 4, 4, 4},
 
 	"convolution": {3, 3}, "_convolution": {3, 3}, "convolution_backward": {3, 3, 3},
-	"_cudnn_rnn": {1}, "_cudnn_rnn_backward": {1},
+	"_cudnn_rnn": {1}, "_cudnn_rnn_backward": {1}, "_cudnn_init_dropout_state": {},
 }
 
 // matrices is a product; operands that lie neither by rows nor by columns are
