@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/plan"
@@ -105,6 +106,9 @@ func (q *Question) Play(ctx context.Context) (*Played, error) {
 	}
 	p := &Played{Run: Build(q.Recording, q.Recording.Kernels())}
 	if len(p.Run.Ledger.Tensors) == 0 {
+		if why, ok := strings.CutPrefix(q.Recording.Ended, "error: "); ok {
+			return nil, fmt.Errorf("the script failed before it allocated anything on a GPU: %s", why)
+		}
 		return nil, errors.New("nothing was allocated on a GPU: does the script use one, and did it get that far?")
 	}
 	p.Played = plan.Played{Ledger: p.Run.Ledger, Settings: q.Settings, Conf: q.Conf, Capacity: q.Capacity}

@@ -104,6 +104,9 @@ func (r *reader) header() error {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return r.problem("the file is empty: the dry run ended before it wrote anything; %s", rewrite)
 	}
+	if line[0] == 0x80 {
+		return r.problem("the file is a pickle, such as a recorded snapshot: give it to --against, or to ashlar explain; a ledger is what ashlar dry --ledger FILE -- python script.py writes")
+	}
 	h := &r.out.Header
 	if err := json.Unmarshal(line, h); err != nil || line[0] != '{' {
 		return r.problem("%s is not the beginning of a dry run's ledger; %s", quoted(line), rewrite)
