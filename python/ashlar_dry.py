@@ -30,7 +30,7 @@ tensor is [dtype, shape, strides, device].
     ["r", storage, bytes]                     resized
     ["d", storage]                            gone
     ["c", class, [storages]]                  parameter, buffer, gradient, optimizer or input
-    ["m", name, value]                        a moment: backward, optimizer, steps, ...
+    ["m", name, value]                        a moment: backward, optimizer, steps, ...; the last is end, with why
     ["n", text, stack]                        something that was answered for the script
     ["u", op, stack]                          an op that is none of PyTorch's
 """
@@ -1300,7 +1300,7 @@ def main():
     p = argparse.ArgumentParser(prog="ashlar_dry", description="Runs a script on fake tensors and writes down what it would allocate.")
     p.add_argument("--steps", type=int, default=8, help="optimizer steps to run; 0 runs the script to its end (default 8)")
     p.add_argument("--out", default="run.dry.gz", help="the ledger (default run.dry.gz)")
-    p.add_argument("--no-save", action="store_true", help="torch.save writes nothing")
+    p.add_argument("--no-save", action="store_true", help="leave out every torch.save, not only those of tensors without bytes")
     p.add_argument("--card", type=json.loads, default={}, help="what the GPU is, as JSON: name, total_bytes, capability, processors, threads")
     p.add_argument("-m", dest="module", action="store_true", help="script is the name of a module")
     p.add_argument("script")

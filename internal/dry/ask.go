@@ -40,7 +40,7 @@ type Answer struct {
 	// deaths and calls were recorded.
 	Steps  int `json:"steps"`
 	Events int `json:"events"`
-	// Ended is why the dry run ended: steps, script or an error.
+	// Ended is why the dry run ended: steps, script, interrupted or an error.
 	Ended string `json:"ended"`
 	// Lines are the lines of the script that hold most at the peak.
 	Lines []Line `json:"lines"`
@@ -177,7 +177,7 @@ func (p *Played) answer(q *Question) *Answer {
 		a.NotModelled = append(a.NotModelled, fmt.Sprintf("the other %d GPUs that the script has memory on: the answer is about cuda:%d", n-1, p.Run.GPU))
 	}
 	if len(r.Saves) > 0 {
-		a.NotModelled = append(a.NotModelled, fmt.Sprintf("files that the script saves: it saves %q", r.Saves[0]))
+		a.NotModelled = append(a.NotModelled, fmt.Sprintf("files that the script saves: torch.save(%q) was left out", r.Saves[0]))
 	}
 	return a
 }
