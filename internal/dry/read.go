@@ -23,7 +23,9 @@ const (
 	maxBytes  = eager.MaxBytes // of a storage
 	maxLive   = 1 << 43        // of all at a time
 	maxID     = 1 << 22        // of frames, stacks and kinds
-	maxEvents = 1 << 28
+	maxEvents = 1 << 25
+	maxMetas  = 1 << 22 // tensors of all kinds, and frames of all stacks
+	maxIDs    = 1 << 28 // storages of all calls
 )
 
 // rewrite is what to do about a file that is wrong.
@@ -79,6 +81,7 @@ type reader struct {
 	dense  []int32         // storage of the file -> that of the recording, or gone
 	alive  map[int64]int32 // the same of numbers that are far from the others
 	births int64
+	metas  int   // of kinds, and frames of stacks
 	live   int64 // bytes
 	device map[string]int16
 	buffer []int64
@@ -124,8 +127,9 @@ func (r *reader) header() error {
 
 // line reads a line after the first.
 func (r *reader) line(line []byte) error {
-	if len(r.out.events) >= maxEvents {
-		return r.problem("the ledger has more than %d events: give the recorder fewer --steps", maxEvents)
+	if len(r.out.events) >= maxEvents || len(r.out.ids) >= maxIDs {
+		return r.problem("the ledger has more than %s events, or their calls name more than %s storages: give the recorder fewer --steps",
+			units.Count(maxEvents), units.Count(maxIDs))
 	}
 	c := cursor{rest: line}
 	switch c.letter() {

@@ -79,7 +79,10 @@ func drySubject(a *dry.Answer) string {
 	if a.Card != "" {
 		said += ", as on " + Clean(a.Card)
 	}
-	return said + fmt.Sprintf(", torch %s, %s events", Clean(a.Torch), units.Count(int64(a.Events)))
+	if a.Torch != "" {
+		said += ", torch " + Clean(a.Torch)
+	}
+	return said + fmt.Sprintf(", %s events", units.Count(int64(a.Events)))
 }
 
 // fewLines is how many of the script's lines are shown unless all are asked for.
