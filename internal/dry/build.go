@@ -406,6 +406,9 @@ func (b *builder) finish() {
 	for _, n := range b.rec.Unknown {
 		b.run.Unknown = append(b.run.Unknown, Op{n.Text, n.Count, n.Where})
 	}
+	if k, ok := b.kernels.(*eager.Kernels); ok && k.Guessed() > 0 {
+		b.ledger.Uncertain = append(b.ledger.Uncertain, ledger.Term{Name: "cuDNN's largest workspace is a guess", Low: k.Guessed(), High: k.Guessed(), Reserved: true})
+	}
 	for _, op := range b.order {
 		u := b.unknown[op]
 		if i := slices.IndexFunc(b.run.Unknown, func(x Op) bool { return x.Name == op }); i < 0 {

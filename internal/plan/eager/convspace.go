@@ -48,7 +48,19 @@ func (c *Convolution) space(p convPass) (bytes int64, sure bool) {
 		}
 		return patches.backward(), false
 	}
+	if p == weightPass && k.spreadsChannels() {
+		return 4 * k.Type.Size() * (product(k.X) + product(k.Y)), false
+	}
 	return k.guess(p), false
+}
+
+// spreadsChannels reports whether the kernel that sums the gradient of the weight
+// copies images with four channels for one. It was seen in fp32 for large kernels
+// with every channel apart, as ConvNeXt's first stages have them.
+func (c *Convolution) spreadsChannels() bool {
+	const largeKernel, manyChannels = 7, 384
+	return c.ChannelsLast && c.Type == Float32 && c.Groups > 1 && c.Groups == c.X[1] && c.X[1] < manyChannels &&
+		c.W[2] >= largeKernel && product(c.Stride) == 1
 }
 
 // cutsPatches reports whether the convolution is one that the rules of PatchConv

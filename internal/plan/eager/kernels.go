@@ -11,6 +11,8 @@ import (
 type Kernels struct {
 	device   Device
 	machines map[int]*Machine // by stream: each has its own workspaces of cuBLAS
+	rules    map[string]func(*running)
+	guessed  int64 // the largest workspace of cuDNN that is a guess
 }
 
 // MaxBytes is more than any GPU has. Tensors and workspaces that are larger are
@@ -18,7 +20,13 @@ type Kernels struct {
 const MaxBytes = 1 << 42
 
 // NewKernels returns the kernels of a device.
-func NewKernels(d Device) *Kernels { return &Kernels{device: d, machines: map[int]*Machine{}} }
+func NewKernels(d Device) *Kernels {
+	return &Kernels{device: d, machines: map[int]*Machine{}, rules: kernelRules()}
+}
+
+// Guessed is the largest workspace so far that cuDNN was not seen to take: how it
+// chooses its kernels is not public.
+func (k *Kernels) Guessed() int64 { return k.guessed }
 
 // Call is one call of an op.
 type Call struct {
@@ -60,10 +68,10 @@ func (k *Kernels) Run(c *Call) (moves []Move, known bool) {
 		k.machines[c.Stream] = m
 	}
 	m.backward = c.Thread == 1
-	r := &running{Machine: m, Call: c}
+	r := &running{Machine: m, Call: c, kernels: k}
 	r.reset()
 	name, known := c.name()
-	if rule := rules[name]; rule != nil && r.given(needs[name]) {
+	if rule := k.rules[name]; rule != nil && r.given(needs[name]) {
 		if rule(r); r.impossible() {
 			r.reset()
 		}
@@ -91,8 +99,9 @@ func (c *Call) name() (name string, known bool) {
 type running struct {
 	*Machine
 	*Call
-	in   []*Tensor
-	made []*Tensor // outputs so far
+	kernels *Kernels
+	in      []*Tensor
+	made    []*Tensor // outputs so far
 }
 
 // reset forgets what was allocated.

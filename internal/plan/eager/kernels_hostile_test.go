@@ -12,7 +12,7 @@ import (
 // moves can be performed.
 func TestHostileCalls(t *testing.T) {
 	const each = 2000
-	for _, name := range slices.Sorted(maps.Keys(rules)) {
+	for _, name := range slices.Sorted(maps.Keys(kernelRules())) {
 		from := rand.New(rand.NewPCG(1, 2))
 		k := NewKernels(H200)
 		for range each {
