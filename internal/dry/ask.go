@@ -177,7 +177,7 @@ func (p *Played) answer(q *Question) *Answer {
 		a.NotModelled = append(a.NotModelled, fmt.Sprintf("the other %d GPUs that the script has memory on: the answer is about cuda:%d", n-1, p.Run.GPU))
 	}
 	if len(r.Saves) > 0 {
-		a.NotModelled = append(a.NotModelled, fmt.Sprintf("files that the script saves: torch.save(%q) was left out", r.Saves[0]))
+		a.NotModelled = append(a.NotModelled, fmt.Sprintf("files that the script saves: %q was left out", r.Saves[0]))
 	}
 	return a
 }
