@@ -30,7 +30,7 @@ tensor is [dtype, shape, strides, device].
     ["r", storage, bytes]                     resized
     ["d", storage]                            gone
     ["c", class, [storages]]                  parameter, buffer, gradient, optimizer or input
-    ["m", name, value]                        a moment: backward, optimizer, steps, ...
+    ["m", name, value]                        a moment: backward, optimizer, steps, ...; the last is end, with why
     ["n", text, stack]                        something that was answered for the script
     ["u", op, stack]                          an op that is none of PyTorch's
 """
