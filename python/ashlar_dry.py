@@ -56,7 +56,12 @@ import types
 import weakref
 import zlib
 
-import torch
+try:
+    import torch
+except ImportError:
+    if __name__ != "__main__":
+        raise
+    sys.exit("ashlar_dry: %s has no PyTorch; name the Python of the script's environment" % sys.executable)
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -910,14 +915,17 @@ class record:
 
     def saving(self, old):
         """torch.save and its kin: what has no bytes is not written over what has."""
-        def save(what, f, *args, **kwargs):
+        @functools.wraps(old)
+        def save(*args, **kwargs):
+            given = [*args, *kwargs.values()]
+            what, f = given[0] if given else None, given[1] if len(given) > 1 else None
             parts = what.state_dict() if isinstance(what, torch.nn.Module) else what
             if not self.save or any(isinstance(t, FakeTensor) for t in tensors(parts, [])):
                 name = f if isinstance(f, (str, os.PathLike)) else "a file"
                 self.mark("save", str(name))
                 print("ashlar_dry: %s is not written: %s" % (name, "its tensors have no bytes" if self.save else "--no-save"), file=sys.stderr)
                 return None
-            return old(what, f, *args, **kwargs)
+            return old(*args, **kwargs)
         return save
 
     def compiling(self, old):
