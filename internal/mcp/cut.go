@@ -13,9 +13,9 @@ import (
 
 // Cut is a list that is not shown whole. Documents have them in their field "cut".
 type Cut struct {
-	List  string `json:"list" jsonschema:"where the list is; [] stands for every row of a list around it"`
-	Shown int    `json:"shown" jsonschema:"how many of its entries are shown: the first ones"`
-	Of    int    `json:"of" jsonschema:"how many there are, in the longest of these lists"`
+	List  string `json:"list"`
+	Shown int    `json:"shown"`
+	Of    int    `json:"of"`
 }
 
 // How much an answer has, unless more is asked for, and at most.
