@@ -852,6 +852,12 @@ class record:
         self.replace(torch.Tensor, "data_ptr", self.data_ptr)
         self.replace(torch.Tensor, "pin_memory", lambda old: lambda t, *a, **k: t)
         self.replace(torch, "save", self.saving)
+        try:
+            import safetensors.torch
+            for name in ("save_file", "save_model"):
+                self.replace(safetensors.torch, name, self.saving)
+        except ImportError:
+            pass
         self.replace(torch.utils.data.DataLoader, "__init__", self.unpinned)
         self.replace(FakeTensorMode, "may_turn_const", lambda old: lambda mode, t: False)
         FakeTensorMode.__deepcopy__ = lambda mode, memo: mode
@@ -903,12 +909,13 @@ class record:
         return data_ptr
 
     def saving(self, old):
+        """torch.save and its kin: what has no bytes is not written over what has."""
         def save(what, f, *args, **kwargs):
-            fakes = any(isinstance(t, FakeTensor) for t in tensors(what, []))
-            if fakes or not self.save:
+            parts = what.state_dict() if isinstance(what, torch.nn.Module) else what
+            if not self.save or any(isinstance(t, FakeTensor) for t in tensors(parts, [])):
                 name = f if isinstance(f, (str, os.PathLike)) else "a file"
                 self.mark("save", str(name))
-                print("ashlar_dry: torch.save(%s) is left out: its tensors have no bytes" % name, file=sys.stderr)
+                print("ashlar_dry: %s is not written: %s" % (name, "its tensors have no bytes" if self.save else "--no-save"), file=sys.stderr)
                 return None
             return old(what, f, *args, **kwargs)
         return save
@@ -1300,7 +1307,7 @@ def main():
     p = argparse.ArgumentParser(prog="ashlar_dry", description="Runs a script on fake tensors and writes down what it would allocate.")
     p.add_argument("--steps", type=int, default=8, help="optimizer steps to run; 0 runs the script to its end (default 8)")
     p.add_argument("--out", default="run.dry.gz", help="the ledger (default run.dry.gz)")
-    p.add_argument("--no-save", action="store_true", help="torch.save writes nothing")
+    p.add_argument("--no-save", action="store_true", help="torch.save and safetensors write nothing")
     p.add_argument("--card", type=json.loads, default={}, help="what the GPU is, as JSON: name, total_bytes, capability, processors, threads")
     p.add_argument("-m", dest="module", action="store_true", help="script is the name of a module")
     p.add_argument("script")

@@ -10,11 +10,14 @@ import (
 type Kernels struct {
 	device   Device
 	machines map[int]*Machine // by stream: each has its own workspaces of cuBLAS
-	guessed  int64            // the largest workspace of cuDNN that is a guess
+	rules    map[string]func(*running)
+	guessed  int64 // the largest workspace of cuDNN that is a guess
 }
 
 // NewKernels returns the kernels of a device.
-func NewKernels(d Device) *Kernels { return &Kernels{device: d, machines: map[int]*Machine{}} }
+func NewKernels(d Device) *Kernels {
+	return &Kernels{device: d, machines: map[int]*Machine{}, rules: kernelRules()}
+}
 
 // Guessed is the largest workspace so far that cuDNN was not seen to take: how it
 // chooses its kernels is not public.
@@ -64,7 +67,7 @@ func (k *Kernels) Run(c *Call) (moves []Move, known bool) {
 	m.backward = c.Thread == 1
 	r := &running{Machine: m, Call: c, kernels: k, made: make([]*Tensor, len(c.Out))}
 	name, known := c.name()
-	if rule := rules[name]; rule != nil && r.given() {
+	if rule := k.rules[name]; rule != nil && r.given() {
 		rule(r)
 	}
 	for i := range c.Out { // those that no rule has made

@@ -167,8 +167,8 @@ func (c cell) reserve() int64 {
 // Units of a layer's results that a workspace has, by cuDNN's mode, and with two
 // directions.
 var (
-	worked     = [4]int64{3, 3, 5, 5}
-	workedBoth = [4]int64{3, 3, 7, 5}
+	worked     = [4]int64{3, 3, 5, 4}
+	workedBoth = [4]int64{3, 3, 6, 4}
 )
 
 // workspace is about what cuDNN takes: a workspace of cuBLAS for each layer and
@@ -180,7 +180,8 @@ func (c cell) workspace(weights, input int64) int64 {
 	if c.directions == 2 {
 		units = workedBoth[c.mode]
 	}
-	return 8<<20*c.layers*c.directions + c.steps*c.hidden*c.directions*c.size*units + weights + input
+	const padding = 256 // small states are filled up
+	return 8<<20*c.layers*c.directions + c.steps*(c.hidden*units+padding)*c.directions*c.size + weights + 2*input*c.directions
 }
 
 // matrixBytes is the size of all inputs that are matrices: the weights.

@@ -1,11 +1,10 @@
 package eager
 
-// rules are what kernels allocate besides outputs that come first and alone. An
-// op without a rule allocates its outputs in order, and nothing else.
-var rules map[string]func(*running)
-
-func init() {
-	rules = map[string]func(*running){
+// kernelRules are what kernels allocate besides outputs that come first and alone.
+// An op without a rule allocates its outputs in order, and nothing else. They are
+// no variable so that a program without a dry run does not carry them.
+func kernelRules() map[string]func(*running) {
+	return map[string]func(*running){
 		"mm": multiply, "bmm": multiply, "baddbmm": multiply, "addbmm": multiply, "_grouped_mm": multiply, "dot": multiply, "mv": multiply, "addmv": multiply,
 		"addmm": affine, "_addmm_activation": affine, "linear": affine,
 
