@@ -133,6 +133,7 @@ func TestAgentAnswers(t *testing.T) {
 		}
 		schemas[tool.Name] = resolved(t, tool.OutputSchema)
 	}
+	asked := map[string]bool{}
 	for _, c := range []struct {
 		tool      string
 		arguments map[string]any
@@ -154,6 +155,10 @@ func TestAgentAnswers(t *testing.T) {
 		{"plan", map[string]any{"config": rough, "batch": 1, "seq": 64}, "plan " + rough + " --batch 1 --seq 64"},
 		{"dry", map[string]any{"ledger": mlp, "gpu": "h100"}, "dry " + mlp + " --gpu h100"},
 	} {
+		if testing.Short() && (asked[c.tool] || c.tool == "tune") {
+			continue
+		}
+		asked[c.tool] = true
 		short, text := askAgent(t, s, c.tool, c.arguments)
 		if text == "" || short == nil {
 			t.Fatalf("%s %v: %s", c.tool, c.arguments, text)

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -97,6 +98,7 @@ func TestProgress(t *testing.T) {
 				return nil, ctx.Err()
 			default:
 				progress(fmt.Sprintf("%d done", n))
+				time.Sleep(progressInterval / 10)
 			}
 		}
 	}, &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
