@@ -6,7 +6,7 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host truth advice deaths tune web typecheck browser browser-matrix browser-firefox screenshots pictures help
+.PHONY: lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host truth advice deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
 
 build: engine
 	$(GO) build -o $(BIN) ./cmd/ashlar
@@ -164,6 +164,12 @@ browser-firefox: build
 	@if command -v firefox-esr >/dev/null; then cd browsertests && BROWSER=firefox $(GO) test -count 1 .; \
 	else echo "browser-firefox: left out, there is no firefox-esr"; fi
 
+# ashlar mcp with the client of npm.
+mcp-check: build
+	@if command -v npm >/dev/null && (cd tools/mcpcheck && npm ci --silent --no-audit --no-fund >/dev/null 2>&1); then \
+		node tools/mcpcheck/check.mjs $(BIN) testdata; \
+	else echo "mcp-check: left out, there is no npm or its packages cannot be had"; fi
+
 # Every screen, light and dark, into bin/screenshots.
 screenshots: build
 	cd browsertests && $(GO) run ./cmd/screenshots -ashlar ../bin/ashlar -out ../bin/screenshots \
@@ -228,6 +234,7 @@ help:
 	@echo "make browser       the page in Chromium: what make test does of it"
 	@echo "make browser-matrix   the page in all Chromiums, its layout from 640 to 3840 px, light and dark"
 	@echo "make browser-firefox  the page in Firefox ESR"
+	@echo "make mcp-check     ashlar mcp with the client of npm (docs/mcp.md)"
 	@echo "make build         build $(BIN)"
 	@echo "make bench         benchmarks of the engine"
 	@echo "make lib           build bin/libashlar.so, the allocator for PyTorch (docs/gpu.md)"

@@ -10,6 +10,9 @@ import (
 
 // printAnswer writes an answer as JSON or as text.
 func printAnswer(std stdio, asJSON bool, doc any, text func(io.Writer) error) error {
+	if std.agent != nil {
+		return std.agent.answer(doc, text)
+	}
 	out := bufio.NewWriter(std.out)
 	var err error
 	if asJSON {

@@ -183,7 +183,7 @@ func (o *dryOptions) open(ctx context.Context, std stdio, file string) (*dry.Rec
 		}
 		return r, nil
 	}
-	if err := input.Check(file); err != nil {
+	if err := errors.Join(std.agent.mayRead(file), input.Check(file)); err != nil {
 		return nil, failure{err}
 	}
 	r, err := input.Unblocked(ctx, func() (*dry.Recording, error) {

@@ -31,6 +31,9 @@ func saveMemory() (end func()) {
 // readInput reads FILE, or standard input for "-", and finds out what it is.
 // Warnings go to standard error.
 func readInput(ctx context.Context, std stdio, arg string) (*input.Input, error) {
+	if err := std.agent.mayRead(arg); err != nil {
+		return nil, failure{err}
+	}
 	defer saveMemory()()
 	p := sync.OnceValue(func() *progress { return startProgress(std, 0, "MiB of "+input.Name(arg)+" read") })
 	defer func() { p().stop() }()

@@ -165,7 +165,10 @@ func against(ctx context.Context, std stdio, file string, d *deviceFlag, curve i
 }
 
 // readWeights reads the headers of safetensors files into the question.
-func (o *planOptions) readWeights(ctx context.Context, q *plan.Question) error {
+func (o *planOptions) readWeights(ctx context.Context, std stdio, q *plan.Question) error {
+	if err := std.agent.mayReadModel(o.weights); err != nil {
+		return err
+	}
 	tensors, err := input.Unblocked(ctx, func() ([]safetensors.Tensor, error) { return safetensors.Open(o.weights) })
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ import (
 // what the model is called.
 func (o *planOptions) question(ctx context.Context, std stdio, file string) (plan.Question, *recipe.Recipe, string, error) {
 	q := plan.Question{Options: o.run, Conf: o.conf}
-	r, err := o.recipe()
+	r, err := o.recipe(std)
 	if err != nil {
 		return q, r, file, failure{err}
 	}
@@ -34,7 +34,7 @@ func (o *planOptions) question(ctx context.Context, std stdio, file string) (pla
 	if file == "-" {
 		q.Model, err = model.Read(std.in, model.WithHead(o.head))
 	} else {
-		q.Model, err = input.Unblocked(ctx, func() (*model.Model, error) { return o.open(&q, file) })
+		q.Model, err = input.Unblocked(ctx, func() (*model.Model, error) { return o.open(std, &q, file) })
 	}
 	var unknown *model.UnknownError
 	switch {
@@ -55,18 +55,21 @@ func (o *planOptions) question(ctx context.Context, std stdio, file string) (pla
 	}
 	q.Assumed = append(q.Assumed, r.Assumed()...)
 	q.NotModelled = r.NotModelled()
-	return q, r, file, o.room(ctx, &q)
+	return q, r, file, o.room(ctx, std, &q)
 }
 
 // open reads a config from a file, a folder or the Hugging Face cache. What no
 // family describes becomes the question's checkpoint.
-func (o *planOptions) open(q *plan.Question, file string) (*model.Model, error) {
+func (o *planOptions) open(std stdio, q *plan.Question, file string) (*model.Model, error) {
 	path := file
 	if _, err := os.Stat(file); err != nil && hub.IsName(file) {
 		if path, err = hub.Find(file, hub.Caches(os.Getenv)); err != nil {
 			return nil, err
 		}
 		q.Assumed = append(q.Assumed, fmt.Sprintf("%s: from the Hugging Face cache, snapshot %s", file, filepath.Base(path)))
+	}
+	if err := std.agent.mayReadModel(path); err != nil {
+		return nil, err
 	}
 	if checkpoint.Stands(path) {
 		var err error
@@ -82,7 +85,7 @@ func (o *planOptions) open(q *plan.Question, file string) (*model.Model, error) 
 }
 
 // room reads what there is to fit into.
-func (o *planOptions) room(ctx context.Context, q *plan.Question) error {
+func (o *planOptions) room(ctx context.Context, std stdio, q *plan.Question) error {
 	var err error
 	if q.Capacity, err = capacity(o.gpu, o.limit); err != nil {
 		return err
@@ -91,7 +94,7 @@ func (o *planOptions) room(ctx context.Context, q *plan.Question) error {
 		return err
 	}
 	if o.weights != "" {
-		if err := o.readWeights(ctx, q); err != nil {
+		if err := o.readWeights(ctx, std, q); err != nil {
 			return failure{err}
 		}
 	}

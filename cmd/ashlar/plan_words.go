@@ -53,8 +53,9 @@ var flagAliases = map[string]string{"tensor-parallel-size": "tp", "kv-cache-dtyp
 const numGPUs = "num-gpus"
 
 // recipe reads what other tools' files and flags say.
-func (o *planOptions) recipe() (*recipe.Recipe, error) {
+func (o *planOptions) recipe(std stdio) (*recipe.Recipe, error) {
 	r := recipe.New(o.given)
+	r.MayRead = std.agent.mayRead
 	for _, f := range []struct {
 		name string
 		read func(string) error

@@ -40,11 +40,7 @@ func (p *progress) tick() {
 	if p.timer == nil {
 		return
 	}
-	of := ""
-	if p.total > 0 {
-		of = " of " + count(p.total)
-	}
-	fmt.Fprintf(p.std.err, "\rashlar: %s%s %s\x1b[K", count(p.done), of, p.what)
+	fmt.Fprintf(p.std.err, "\rashlar: %s\x1b[K", p.text())
 	p.shown = true
 	p.timer.Reset(progressInterval)
 }
@@ -54,6 +50,7 @@ func (p *progress) update(done, total int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done, p.total = done, total
+	p.tell()
 }
 
 // say is update for work whose total is unknown and whose unit changes.
@@ -61,6 +58,23 @@ func (p *progress) say(done int, what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done, p.total, p.what = done, 0, what
+	p.tell()
+}
+
+// tell tells an agent.
+func (p *progress) tell() {
+	if p.std.agent != nil {
+		p.std.agent.progress(p.text())
+	}
+}
+
+// text says how far the work is.
+func (p *progress) text() string {
+	of := ""
+	if p.total > 0 {
+		of = " of " + count(p.total)
+	}
+	return count(p.done) + of + " " + p.what
 }
 
 // pause counts one piece of work as done and runs f, which prints its result,

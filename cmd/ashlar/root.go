@@ -18,6 +18,8 @@ type stdio struct {
 	out, err io.Writer
 	terminal bool // err is a terminal
 	columns  int  // of what out shows; 0 to find out
+
+	agent *agent // who asked, if it was over the Model Context Protocol
 }
 
 // errorf prints an error for the user. Names of files are in it as
@@ -57,7 +59,7 @@ func newRoot(std stdio) *cobra.Command {
 	root.AddCommand(newVerify(std), newStats(std), newEvents(std), newGen(std), newConvert(std), newLoad(std))
 	root.AddCommand(newDiff(std), newView(std))
 	root.AddCommand(newPlan(std), newDry(std), newHost(std), newGPU(std))
-	root.AddCommand(newExplain(std), newWhatif(std), newTune(std), newCheck(std), newReport(std), newVersion(std))
+	root.AddCommand(newExplain(std), newWhatif(std), newTune(std), newCheck(std), newReport(std), newVersion(std), newMCP(std))
 	root.SetFlagErrorFunc(flagError)
 	addCompletions(root)
 	setHelp(root, std.style().TextColumns())

@@ -16,7 +16,12 @@ import (
 const maxFile = 4 << 20
 
 // read reads a file of JSON or YAML, whatever it is called.
-func read(path string) (yaml.Value, error) {
+func (r *Recipe) read(path string) (yaml.Value, error) {
+	if r.MayRead != nil {
+		if err := r.MayRead(path); err != nil {
+			return yaml.Value{}, err
+		}
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return yaml.Value{}, err
@@ -51,7 +56,7 @@ func (r *Recipe) begin(path string) {
 
 // Trainer reads a file of TrainingArguments, of axolotl or of LLaMA-Factory.
 func (r *Recipe) Trainer(path string) error {
-	v, err := read(path)
+	v, err := r.read(path)
 	if err != nil {
 		return err
 	}
@@ -117,7 +122,7 @@ func kindOf(v *yaml.Value) string {
 
 // Accelerate reads what accelerate config writes.
 func (r *Recipe) Accelerate(path string) error {
-	v, err := read(path)
+	v, err := r.read(path)
 	if err != nil {
 		return err
 	}
@@ -137,7 +142,7 @@ func (r *Recipe) Accelerate(path string) error {
 
 // DeepSpeed reads a config of DeepSpeed.
 func (r *Recipe) DeepSpeed(path string) error {
-	v, err := read(path)
+	v, err := r.read(path)
 	if err != nil {
 		return err
 	}

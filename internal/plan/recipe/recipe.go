@@ -19,6 +19,9 @@ type Recipe struct {
 	Model string
 	// Sources say what became of each file's keys.
 	Sources []*plan.Source
+	// MayRead says why a file may not be read, which another one may have named;
+	// nil if all may be.
+	MayRead func(path string) error
 
 	kept    func(option string) bool
 	options map[string]chosen
