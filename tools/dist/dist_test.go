@@ -27,11 +27,12 @@ func TestGlibc(t *testing.T) {
 
 func TestIdentify(t *testing.T) {
 	for want, text := range map[string]string{
-		"MIT":          "Permission is hereby\ngranted, free of charge, to any person",
-		"Apache-2.0":   "   Apache License\n   Version 2.0, January 2004",
-		"BSD-3-Clause": "Redistribution and use in source and\nbinary forms ... Neither the name of",
-		"BSD-2-Clause": "Redistribution and use in source and binary forms",
-		"":             "All rights reserved.",
+		"MIT":                "Permission is hereby\ngranted, free of charge, to any person",
+		"Apache-2.0":         "   Apache License\n   Version 2.0, January 2004",
+		"BSD-3-Clause":       "Redistribution and use in source and\nbinary forms ... Neither the name of",
+		"BSD-2-Clause":       "Redistribution and use in source and binary forms",
+		"Apache-2.0 AND MIT": "Apache License Version 2.0 ... Permission is hereby granted, free of charge",
+		"":                   "All rights reserved.",
 	} {
 		if got := identify(text); got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)

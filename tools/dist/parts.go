@@ -111,25 +111,39 @@ func (p *parts) add(name, version, purl, dir string) error {
 	if id == "" {
 		return fmt.Errorf("the licence of %s is none that is known: %s", name, files[0])
 	}
+	notices, err := filepath.Glob(filepath.Join(dir, "NOTICE*")) // Apache 2.0, section 4(d)
+	if err != nil {
+		return err
+	}
+	for _, name := range notices {
+		notice, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		text = append(append(text, '\n'), notice...)
+	}
 	p.list = append(p.list, part{name, version, purl, id, text})
 	return nil
 }
 
-// identify names a licence by what only it says (SPDX identifiers).
+// identify names the licences in a text by what only they say, as an SPDX expression.
 func identify(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
-	switch {
-	case strings.Contains(text, "Apache License Version 2.0"):
-		return "Apache-2.0"
-	case strings.Contains(text, "Permission is hereby granted, free of charge"):
-		return "MIT"
-	case strings.Contains(text, "Redistribution and use in source and binary forms"):
-		if strings.Contains(text, "Neither the name") {
-			return "BSD-3-Clause"
-		}
-		return "BSD-2-Clause"
+	var ids []string
+	if strings.Contains(text, "Apache License Version 2.0") {
+		ids = append(ids, "Apache-2.0")
 	}
-	return ""
+	if strings.Contains(text, "Redistribution and use in source and binary forms") {
+		if strings.Contains(text, "Neither the name") {
+			ids = append(ids, "BSD-3-Clause")
+		} else {
+			ids = append(ids, "BSD-2-Clause")
+		}
+	}
+	if strings.Contains(text, "Permission is hereby granted, free of charge") {
+		ids = append(ids, "MIT")
+	}
+	return strings.Join(ids, " AND ")
 }
 
 func (p *parts) licences() []byte {
@@ -144,7 +158,7 @@ func (p *parts) licences() []byte {
 // cyclone is the list of parts as CycloneDX 1.5 has it, without time and serial number.
 func (p *parts) cyclone() ([]byte, error) {
 	type licence struct {
-		License map[string]string `json:"license"`
+		Expression string `json:"expression"`
 	}
 	type component struct {
 		Type     string    `json:"type"`
@@ -155,7 +169,7 @@ func (p *parts) cyclone() ([]byte, error) {
 		PURL     string    `json:"purl"`
 	}
 	of := func(kind, name, version, purl, id string) component {
-		return component{kind, purl, name, version, []licence{{map[string]string{"id": id}}}, purl}
+		return component{kind, purl, name, version, []licence{{id}}, purl}
 	}
 	components := make([]component, 0, len(p.list))
 	for _, x := range p.list {
