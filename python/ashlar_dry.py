@@ -30,7 +30,7 @@ tensor is [dtype, shape, strides, device].
     ["r", storage, bytes]                     resized
     ["d", storage]                            gone
     ["c", class, [storages]]                  parameter, buffer, gradient, optimizer or input
-    ["m", name, value]                        a moment: backward, optimizer, steps, ...
+    ["m", name, value]                        a moment: backward, optimizer, steps, ...; the last is end, with why
     ["n", text, stack]                        something that was answered for the script
     ["u", op, stack]                          an op that is none of PyTorch's
 """
@@ -56,7 +56,12 @@ import types
 import weakref
 import zlib
 
-import torch
+try:
+    import torch
+except ImportError:
+    if __name__ != "__main__":
+        raise
+    sys.exit("ashlar_dry: %s has no PyTorch; name the Python of the script's environment" % sys.executable)
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -852,6 +857,12 @@ class record:
         self.replace(torch.Tensor, "data_ptr", self.data_ptr)
         self.replace(torch.Tensor, "pin_memory", lambda old: lambda t, *a, **k: t)
         self.replace(torch, "save", self.saving)
+        try:
+            import safetensors.torch
+            for name in ("save_file", "save_model"):
+                self.replace(safetensors.torch, name, self.saving)
+        except ImportError:
+            pass
         self.replace(torch.utils.data.DataLoader, "__init__", self.unpinned)
         self.replace(FakeTensorMode, "may_turn_const", lambda old: lambda mode, t: False)
         FakeTensorMode.__deepcopy__ = lambda mode, memo: mode
@@ -903,14 +914,18 @@ class record:
         return data_ptr
 
     def saving(self, old):
-        def save(what, f, *args, **kwargs):
-            fakes = any(isinstance(t, FakeTensor) for t in tensors(what, []))
-            if fakes or not self.save:
+        """torch.save and its kin: what has no bytes is not written over what has."""
+        @functools.wraps(old)
+        def save(*args, **kwargs):
+            given = [*args, *kwargs.values()]
+            what, f = given[0] if given else None, given[1] if len(given) > 1 else None
+            parts = what.state_dict() if isinstance(what, torch.nn.Module) else what
+            if not self.save or any(isinstance(t, FakeTensor) for t in tensors(parts, [])):
                 name = f if isinstance(f, (str, os.PathLike)) else "a file"
                 self.mark("save", str(name))
-                print("ashlar_dry: torch.save(%s) is left out: its tensors have no bytes" % name, file=sys.stderr)
+                print("ashlar_dry: %s is not written: %s" % (name, "its tensors have no bytes" if self.save else "--no-save"), file=sys.stderr)
                 return None
-            return old(what, f, *args, **kwargs)
+            return old(*args, **kwargs)
         return save
 
     def compiling(self, old):
@@ -1300,7 +1315,7 @@ def main():
     p = argparse.ArgumentParser(prog="ashlar_dry", description="Runs a script on fake tensors and writes down what it would allocate.")
     p.add_argument("--steps", type=int, default=8, help="optimizer steps to run; 0 runs the script to its end (default 8)")
     p.add_argument("--out", default="run.dry.gz", help="the ledger (default run.dry.gz)")
-    p.add_argument("--no-save", action="store_true", help="torch.save writes nothing")
+    p.add_argument("--no-save", action="store_true", help="torch.save and safetensors write nothing")
     p.add_argument("--card", type=json.loads, default={}, help="what the GPU is, as JSON: name, total_bytes, capability, processors, threads")
     p.add_argument("-m", dest="module", action="store_true", help="script is the name of a module")
     p.add_argument("script")

@@ -60,8 +60,9 @@ view, explain and whatif.
 LEDGER is the file that a dry run has written, or - for standard input. After --
 stands the command that starts the script, with the Python that has torch: dry
 runs it, shows its output on stderr, and answers when it has done --steps steps of
-an optimizer, or after Ctrl-C. The script does what it does otherwise, too: it
-reads its data and writes its files; --no-save has torch.save write nothing.
+an optimizer, when it ends, or after Ctrl-C. The script does what it does
+otherwise, too: it reads its data and writes its files. torch.save and safetensors
+of tensors of the GPU, which have no bytes, are left out; --no-save leaves out all.
 
 --max batch=--batch-size runs the script for several values of an argument, or of
 an environment variable (--max batch=BATCH_SIZE), and finds the largest that fits.
@@ -106,7 +107,7 @@ wrong. The exit status of the script is in the answer.`,
 	flags.StringVar(&o.against, "against", "", "compare with a recorded `SNAPSHOT` of the run")
 	flags.StringVar(&o.ledger, "ledger", "", "with a script: keep the ledger in this `FILE`")
 	flags.IntVar(&o.steps, "steps", 8, "with a script: end after `N` steps of an optimizer; 0 runs it to its end")
-	flags.BoolVar(&o.noSave, "no-save", false, "with a script: torch.save writes nothing")
+	flags.BoolVar(&o.noSave, "no-save", false, "with a script: leave out every torch.save and safetensors' save_file")
 	flags.StringVar(&o.max, "max", "", "with a script: find the largest that fits, `NAME=ARGUMENT` such as batch=--batch-size")
 	flags.StringVar(&o.vary, "vary", "", "with --max NAME: how a value is given to the script, a `TEXT` such as '--batch-size {}' or 'BATCH={}'")
 	flags.IntVar(&o.curve, "curve", 0, "with --json: the memory curve of the run, and of --against, in `N` points")
@@ -135,7 +136,7 @@ func (o *dryOptions) check() error {
 	if o.script == nil {
 		for _, name := range []string{"ledger", "steps", "no-save", "max", "vary"} {
 			if o.given(name) {
-				return fmt.Errorf("--%s is for a script that is run: write it after --, or leave --%s out", name, name)
+				return fmt.Errorf("--%s is for a script that is run: give the script after --, or leave --%s out", name, name)
 			}
 		}
 	}

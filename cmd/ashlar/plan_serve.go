@@ -31,7 +31,8 @@ type serveOptions struct {
 	version     string
 }
 
-// serveFlags are the names of the flags that need --serve.
+// serveFlags are the names of the flags that need --serve; but for the first they
+// are vLLM's.
 var serveFlags = []string{
 	"max-model-len", "gpu-memory-utilization", "tp", "kv-dtype", "max-num-seqs", "max-num-batched-tokens", "block-size", "enforce-eager", "vllm",
 }
@@ -78,12 +79,34 @@ func (o *serveOptions) check(given func(flag string) bool) error {
 			return fmt.Errorf("--%s %d: it must be at least 1", f.name, f.value)
 		}
 	}
-	for _, f := range []string{"batch", "seq", "max", "sweep", "against", "trace", "generate"} {
+	for _, f := range o.useless() {
 		if given(f) {
-			return fmt.Errorf("--%s is about a run, not a server: leave it out with --serve", f)
+			return fmt.Errorf("--%s does nothing with --serve %s: leave it out", f, o.engine)
 		}
 	}
 	return nil
+}
+
+// useless are the flags that the engine has no use for: those of a run, and with
+// hf those of vLLM.
+func (o *serveOptions) useless() []string {
+	out := []string{"compare", "max", "sweep", "against", "trace", "trainer", "accelerate", "deepspeed"}
+	for _, c := range plan.Catalogue() {
+		switch c.Name {
+		case "dtype", "quant":
+			continue
+		case "batch", "seq", "generate", "mode":
+		default:
+			if o.engine == "hf" && c.Mode() != model.Train {
+				continue
+			}
+		}
+		out = append(out, c.Name)
+	}
+	if o.engine == "vllm" {
+		return append(out, "limit", "settings")
+	}
+	return append(out, serveFlags[1:]...)
 }
 
 // serveModel plans a server.

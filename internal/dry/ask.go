@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/plan"
@@ -39,7 +40,7 @@ type Answer struct {
 	// deaths and calls were recorded.
 	Steps  int `json:"steps"`
 	Events int `json:"events"`
-	// Ended is why the dry run ended: steps, script or an error.
+	// Ended is why the dry run ended: steps, script, interrupted or an error.
 	Ended string `json:"ended"`
 	// Lines are the lines of the script that hold most at the peak.
 	Lines []Line `json:"lines"`
@@ -105,6 +106,9 @@ func (q *Question) Play(ctx context.Context) (*Played, error) {
 	}
 	p := &Played{Run: Build(q.Recording, q.Recording.Kernels())}
 	if len(p.Run.Ledger.Tensors) == 0 {
+		if why, ok := strings.CutPrefix(q.Recording.Ended, "error: "); ok {
+			return nil, fmt.Errorf("the script failed before it allocated anything on a GPU: %s", why)
+		}
 		return nil, errors.New("nothing was allocated on a GPU: does the script use one, and did it get that far?")
 	}
 	p.Played = plan.Played{Ledger: p.Run.Ledger, Settings: q.Settings, Conf: q.Conf, Capacity: q.Capacity}
@@ -173,7 +177,7 @@ func (p *Played) answer(q *Question) *Answer {
 		a.NotModelled = append(a.NotModelled, fmt.Sprintf("the other %d GPUs that the script has memory on: the answer is about cuda:%d", n-1, p.Run.GPU))
 	}
 	if len(r.Saves) > 0 {
-		a.NotModelled = append(a.NotModelled, fmt.Sprintf("files that the script saves: it saves %q", r.Saves[0]))
+		a.NotModelled = append(a.NotModelled, fmt.Sprintf("files that the script saves: %q was left out", r.Saves[0]))
 	}
 	return a
 }

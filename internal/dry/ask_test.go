@@ -1,6 +1,7 @@
 package dry
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -74,6 +75,41 @@ func TestAskFails(t *testing.T) {
 	}
 	if f := a.Failure; *a.Fits || f == nil || f.Op == "" || !strings.HasPrefix(f.Module, "train.py:") || *a.Headroom >= 0 {
 		t.Errorf("%+v, %+v", a.Outcome, a.Failure)
+	}
+}
+
+// A recording is compared with the whole of a dry run, however its steps differ.
+func TestCompareOtherSteps(t *testing.T) {
+	var lines []string
+	for i := range 9 {
+		lines = append(
+			lines, `["m","backward","begin"]`, fmt.Sprintf(`["b",%d,%d,"cuda:0"]`, i, (2+i)*mib), `["m","backward","end"]`,
+			`["m","optimizer","begin"]`, fmt.Sprintf(`["d",%d]`, i), `["m","optimizer","end"]`, fmt.Sprintf(`["m","steps",%d]`, i+1),
+		)
+	}
+	q := Question{Recording: read(t, lines...)}
+	p, err := q.Play(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := p.Trace(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := p.Compare(t.Context(), run.New(tr, nil), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Covered != 1 || a.Extra != 0 || len(a.Notes) > 0 || len(a.Parts) != 9 {
+		t.Errorf("%+v", a)
+	}
+}
+
+// A script that fails early is told by its error.
+func TestAskFailedEarly(t *testing.T) {
+	_, _, err := Ask(t.Context(), Question{Recording: read(t, `["m","end","error: FileNotFoundError: missing.py"]`)})
+	if err == nil || !strings.Contains(err.Error(), "failed before it allocated anything on a GPU: FileNotFoundError") {
+		t.Error(err)
 	}
 }
 

@@ -191,3 +191,28 @@ func TestFirstForward(t *testing.T) {
 		t.Errorf("it begins with %s, %d steps", op, r.Steps)
 	}
 }
+
+// If no later pass is like the first, it begins when the weights are there. Sizes
+// may differ from pass to pass.
+func TestFirstForwardAlone(t *testing.T) {
+	start := []string{
+		kindLine(0, "aten.randn.default", 4), kindLine(1, "aten.relu.default", 4), kindLine(2, "aten.relu.default", 8),
+		`["b",0,16,"cuda:0"]`, `["o",0,-1,0,0,[],[0]]`, `["b",1,16,"cuda:0"]`, `["o",1,-1,0,0,[],[1]]`,
+	}
+	once := append(slices.Clone(start), `["c","parameter",[0]]`, `["m","backward","begin"]`, `["m","backward","end"]`)
+	again := append(
+		slices.Clone(start), `["m","backward","begin"]`, `["m","backward","end"]`, `["m","steps",1]`, `["b",2,32,"cuda:0"]`, `["o",2,-1,0,0,[],[2]]`,
+		`["m","backward","begin"]`,
+	)
+	for _, tt := range []struct {
+		lines []string
+		want  string
+	}{
+		{once, "=build0 +randn:16 =forward1 +relu:16"},
+		{again, "=build0 +randn:16 =forward1 +relu:16 =backward1 =forward2 +relu:32"},
+	} {
+		if got := told(build(read(t, tt.lines...), &plainKernels{}, 0).Ledger); got != tt.want {
+			t.Errorf("%s\nwant %s", got, tt.want)
+		}
+	}
+}

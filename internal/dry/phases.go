@@ -65,7 +65,8 @@ func (b *builder) endPhases() {
 
 // firstForward finds where the first forward pass begins if nothing marks it: its
 // calls before the first backward pass are those that a later pass has before
-// its own. It returns -1 if no later pass is like it.
+// its own. If no later pass is like it, it begins when the weights are there. It
+// returns -1 if there is no backward pass, or nothing tells which are weights.
 func (r *Recording) firstForward() int {
 	const tries = 4 // a step may have several passes
 	first, done := -1, false
@@ -90,11 +91,37 @@ func (r *Recording) firstForward() int {
 			}
 		}
 	}
+	if begin < 0 && first >= 0 {
+		begin = r.afterWeights(first)
+	}
 	return begin
 }
 
+// afterWeights returns the event after the call that makes the last weight or
+// buffer of those that are told before an event; -1 if none is.
+func (r *Recording) afterWeights(before int) int {
+	weights := map[int32]bool{}
+	for _, e := range r.events[:before] {
+		if k := ledger.Kind(e.a); e.what == classed && (k == ledger.Weight || k == ledger.Buffer) {
+			for _, s := range r.ids[e.at:][:e.b] {
+				weights[s] = true
+			}
+		}
+	}
+	end, made := -1, false
+	for i, e := range r.events[:before] {
+		switch {
+		case e.what == born && weights[e.a]:
+			end, made = i+1, true
+		case e.what == called && made: // a birth comes before its call
+			end, made = i+1, false
+		}
+	}
+	return end
+}
+
 // alike walks back from two events while the calls before them are of the same
-// kinds. It returns the first of those before a, and how many there are.
+// ops: sizes may differ, as those of batches do. It returns the first of those before a, and how many there are.
 func (r *Recording) alike(a, b int) (begin, calls int) {
 	begin = -1
 	bound := a // the walks do not meet
@@ -107,7 +134,7 @@ func (r *Recording) alike(a, b int) (begin, calls int) {
 		for b > bound && !makes(&r.events[b]) && !(r.events[b].what == moment && r.events[b].a == stepDone) {
 			b--
 		}
-		if a < 0 || b <= bound || r.events[b].what != called || r.events[a].a != r.events[b].a {
+		if a < 0 || b <= bound || r.events[b].what != called || r.kinds[r.events[a].a].op != r.kinds[r.events[b].a].op {
 			return begin, calls
 		}
 		begin = a

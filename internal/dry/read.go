@@ -13,16 +13,19 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/ashlar-mem/ashlar/internal/plan/eager"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
 // Bounds of what is read, so that a damaged file is refused before it takes the
 // machine's memory.
 const (
-	maxBytes  = 1 << 42 // of a storage
-	maxLive   = 1 << 43 // of all at a time
-	maxID     = 1 << 22 // of frames, stacks and kinds
-	maxEvents = 1 << 28
+	maxBytes  = eager.MaxBytes // of a storage
+	maxLive   = 1 << 43        // of all at a time
+	maxID     = 1 << 22        // of frames, stacks and kinds
+	maxEvents = 1 << 25
+	maxMetas  = 1 << 22 // tensors of all kinds, and frames of all stacks
+	maxIDs    = 1 << 28 // storages of all calls
 )
 
 // rewrite is what to do about a file that is wrong.
@@ -78,6 +81,7 @@ type reader struct {
 	dense  []int32         // storage of the file -> that of the recording, or gone
 	alive  map[int64]int32 // the same of numbers that are far from the others
 	births int64
+	metas  int   // of kinds, and frames of stacks
 	live   int64 // bytes
 	device map[string]int16
 	buffer []int64
@@ -103,6 +107,9 @@ func (r *reader) header() error {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return r.problem("the file is empty: the dry run ended before it wrote anything; %s", rewrite)
 	}
+	if line[0] == 0x80 {
+		return r.problem("the file is a pickle, such as a recorded snapshot: give it to --against, or to ashlar explain; a ledger is what ashlar dry --ledger FILE -- python script.py writes")
+	}
 	h := &r.out.Header
 	if err := json.Unmarshal(line, h); err != nil || line[0] != '{' {
 		return r.problem("%s is not the beginning of a dry run's ledger; %s", quoted(line), rewrite)
@@ -120,8 +127,9 @@ func (r *reader) header() error {
 
 // line reads a line after the first.
 func (r *reader) line(line []byte) error {
-	if len(r.out.events) >= maxEvents {
-		return r.problem("the ledger has more than %d events: give the recorder fewer --steps", maxEvents)
+	if len(r.out.events) >= maxEvents || len(r.out.ids) >= maxIDs {
+		return r.problem("the ledger has more than %s events, or their calls name more than %s storages: give the recorder fewer --steps",
+			units.Count(maxEvents), units.Count(maxIDs))
 	}
 	c := cursor{rest: line}
 	switch c.letter() {

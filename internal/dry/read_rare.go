@@ -86,6 +86,9 @@ func (r *reader) stack(raw []json.RawMessage) error {
 	if err := fields(raw, &id, &frames); err != nil {
 		return err
 	}
+	if err := r.hold(len(frames)); err != nil {
+		return err
+	}
 	for _, f := range frames {
 		if f < 0 || int(f) >= len(r.out.frames) {
 			return r.problem("stack %d has frame %d, which no line before defines; %s", id, f, rewrite)
@@ -109,10 +112,13 @@ func (r *reader) kind(raw []json.RawMessage) error {
 		return errMalformed
 	}
 	var err error
-	if k.in, err = r.metas(in); err != nil {
+	if err = r.hold(len(in) + len(out)); err != nil {
 		return err
 	}
-	if k.out, err = r.metas(out); err != nil {
+	if k.in, err = r.tensors(in); err != nil {
+		return err
+	}
+	if k.out, err = r.tensors(out); err != nil {
 		return err
 	}
 	for i, a := range k.args {
@@ -131,8 +137,16 @@ func (r *reader) kind(raw []json.RawMessage) error {
 	return nil
 }
 
-// metas reads tensors: [dtype, shape, strides, device].
-func (r *reader) metas(raw [][]json.RawMessage) ([]eager.Meta, error) {
+// hold counts tensors of kinds and frames of stacks.
+func (r *reader) hold(n int) error {
+	if r.metas += n; r.metas > maxMetas {
+		return r.problem("the kinds of calls and the stacks have more than %d tensors and frames; %s", maxMetas, rewrite)
+	}
+	return nil
+}
+
+// tensors reads tensors: [dtype, shape, strides, device].
+func (r *reader) tensors(raw [][]json.RawMessage) ([]eager.Meta, error) {
 	out := make([]eager.Meta, len(raw))
 	for i, t := range raw {
 		var dtype string

@@ -109,6 +109,8 @@ func TestReadProblems(t *testing.T) {
 		line             int
 	}{
 		{"nothing", "", "the file is empty", 1},
+		{"a long line", strings.Repeat("x", maxLine+1), "the line is longer than 16 MiB", 1},
+		{"a snapshot", "\x80\x04\x95", "the file is a pickle", 1},
 		{"no ledger", "import torch\n", "is not the beginning of a dry run's ledger", 1},
 		{"an array first", "[1]\n", "is not the beginning", 1},
 		{"other JSON", "{}\n", `there is no "ashlar_dry"`, 1},

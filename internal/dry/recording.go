@@ -44,7 +44,7 @@ type Recording struct {
 	Header
 	Notes   []Note // what was answered for want of bytes
 	Unknown []Note // ops that the recorder does not know
-	Ended   string // why the run ended: "steps", "script" or "error: ..."
+	Ended   string // why the run ended: "steps", "script", "interrupted" or "error: ..."
 	Saves   []string
 	// Cut says why the file ends before its end; empty if it does not.
 	Cut    string

@@ -10,9 +10,9 @@ import (
 
 // maxLine is the length of the longest line that is read: an op over all tensors
 // of a large model names each.
-const maxLine = 64 << 20
+const maxLine = 16 << 20
 
-var errLongLine = errors.New("the line is longer than 64 MiB: the file is no ledger of a dry run")
+var errLongLine = errors.New("the line is longer than 16 MiB: the file is no ledger of a dry run")
 
 // lines reads a file line by line.
 type lines struct {

@@ -10,8 +10,8 @@ import (
 )
 
 // Failed returns the message about a device that says most about why a job
-// ended, and all that are about it. Of one process that is the last one: it
-// survived the others. Of several processes the one that ended first is taken, as
+// ended, and all that are about it. Of one process that is the last one, the last
+// whole one if the log is cut: it survived the others. Of several processes the one that ended first is taken, as
 // the others may only have followed it. The error is an *[OtherDeviceError].
 func (in *Input) Failed(d Device) (failed *message.OOM, all []*message.OOM, err error) {
 	type process struct{ rank, pid int }
@@ -19,7 +19,10 @@ func (in *Input) Failed(d Device) (failed *message.OOM, all []*message.OOM, err 
 	for _, m := range in.Messages {
 		if d.Covers(m.Device) {
 			all = append(all, m)
-			last[process{m.Rank, m.PID}] = m
+			by := process{m.Rank, m.PID}
+			if before := last[by]; before == nil || before.Cut || !m.Cut {
+				last[by] = m
+			}
 		}
 	}
 	if len(all) == 0 {

@@ -76,6 +76,28 @@ func TestFailed(t *testing.T) {
 	}
 }
 
+// A message that the end of the log cuts counts only if no whole one precedes it.
+func TestFailedCut(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		cut  []bool
+		want int
+	}{
+		{"whole ones", []bool{false, false}, 1},
+		{"the last is cut", []bool{false, false, true}, 1},
+		{"the only one is cut", []bool{true}, 0},
+		{"all are cut", []bool{true, true}, 1},
+	} {
+		in := &Input{Name: "log"}
+		for i, cut := range tt.cut {
+			in.Messages = append(in.Messages, &message.OOM{Line: i + 1, Device: 0, Rank: -1, Cut: cut})
+		}
+		if m, all, err := in.Failed(AnyDevice); err != nil || m != in.Messages[tt.want] || len(all) != len(tt.cut) {
+			t.Errorf("%s: %+v, %d messages, %v", tt.name, m, len(all), err)
+		}
+	}
+}
+
 // A message of PyTorch 2.4 counts what is free in private pools as allocated.
 func TestSameMoment(t *testing.T) {
 	const mib = 1 << 20

@@ -47,7 +47,18 @@ const mostSteps = 6
 // run has its optimizer state, one step is like the next, so the last planned one
 // is repeated. A recording may begin with the building of the model, with the
 // first step or later: matchSteps takes the start that matches best.
+//
+// A dry run has the steps that the script has, alike or not. If most of the
+// recording is found in it, they are the same.
 func (c *comparison) matchSteps() {
+	if c.ledger.Whole {
+		whole := *c
+		whole.match(0, len(c.ledger.Events))
+		if float64(whole.matches) >= wholeShare*float64(len(c.measured)) {
+			*c = whole
+			return
+		}
+	}
 	steps := c.recordedSteps()
 	if steps == 0 {
 		c.match(0, len(c.ledger.Events))
@@ -76,6 +87,9 @@ func (c *comparison) matchSteps() {
 	}
 	*c = *best
 }
+
+// wholeShare is the share of a recording that is most of it.
+const wholeShare = 0.8
 
 // parted is how many incomplete steps there may be: a recording may begin and end
 // within a step.

@@ -246,10 +246,13 @@ func measuredRun(j *model.Job) bool {
 // restsOnFamily is what the plan of a family or head rests on that was never
 // measured.
 func restsOnFamily(j *model.Job) []string {
-	if j.Model.Measured() {
-		return []string{}
+	switch {
+	case !j.Model.Measured():
+		return []string{j.Model.Class + ": the source of transformers 5.17"}
+	case unmeasuredGeneration(j):
+		return []string{"generation with " + j.Model.Class + ": the source of transformers 5.17"}
 	}
-	return []string{j.Model.Class + ": the source of transformers 5.17"}
+	return []string{}
 }
 
 // unmeasuredGeneration reports whether a job generates in a way that no recording

@@ -38,8 +38,8 @@ func FindLargest(ctx context.Context, q Question, of string) (*Largest, error) {
 	if !q.Capacity.given() {
 		return nil, problem.New("{max} needs something to fit into: give {gpu} or {limit}")
 	}
-	if of == "seq" && q.Model.ViT != nil {
-		return nil, problem.New("{max} seq: vit has no {seq}; use {max} batch")
+	if of == "seq" && (q.Model.ViT != nil || q.Model.Audio != nil) {
+		return nil, problem.New("{max} seq: %s takes no {seq}; use {max} batch", q.Model.ModelType)
 	}
 	s := &largest{question: &q, of: of, unit: q.Options.unit(of), known: map[int64]*trial{}}
 	if err := s.findFirst(ctx); err != nil {

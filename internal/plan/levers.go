@@ -247,7 +247,7 @@ func (p *planned) compare(ctx context.Context, l *lever, changed *planned) (*Lev
 	if len(l.options) == 0 {
 		out.Of = "reserved"
 	}
-	if out.Lines = userLines(l.options, l.conf); out.Lines == nil {
+	if out.Lines = userLines(p.job.Mode, l.options, l.conf); out.Lines == nil {
 		out.Lines = []string{}
 	}
 	if l.conf != "" {
@@ -315,7 +315,7 @@ func (p *Played) TrySetting(ctx context.Context, name, setting string) (*Lever, 
 	if err != nil {
 		return nil, err
 	}
-	return p.prove(ctx, &Lever{Name: name, Flags: "--settings " + conf, Lines: userLines(nil, conf), Of: "reserved", Cost: free}, changed)
+	return p.prove(ctx, &Lever{Name: name, Flags: "--settings " + conf, Lines: userLines("", nil, conf), Of: "reserved", Cost: free}, changed)
 }
 
 // TryEmptyCache returns what calls of empty_cache before some events save; nil if

@@ -11,10 +11,13 @@ import (
 // them: arguments of transformers' Trainer and of PEFT, a launcher's command, the
 // allocator's variable. What has no such line, such as selective recomputation, is
 // left out.
-func userLines(options []string, conf string) []string {
+func userLines(mode model.Mode, options []string, conf string) []string {
 	var arguments, rest []string
 	for i := 0; i < len(options); i += 2 {
 		name, value := options[i], options[i+1]
+		if name == "batch" && mode == model.Generate {
+			continue // of one's own loop
+		}
 		if f := lineOf[name]; f != nil {
 			argument, others := f(value)
 			if argument != "" {

@@ -3,6 +3,8 @@ package plan
 import (
 	"strings"
 	"testing"
+
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // TestUserLines: what every lever sets, as a user would write it.
@@ -44,8 +46,11 @@ func TestUserLines(t *testing.T) {
 				options[i] = ""
 			}
 		}
-		if got := strings.Join(userLines(options, tt.conf), " | "); got != tt.want {
+		if got := strings.Join(userLines(model.Train, options, tt.conf), " | "); got != tt.want {
 			t.Errorf("%s %s: %q, want %q", tt.options, tt.conf, got, tt.want)
 		}
+	}
+	if got := userLines(model.Generate, []string{"batch", "1"}, ""); got != nil {
+		t.Errorf("a generation has no batch of Trainer's: %q", got)
 	}
 }

@@ -115,18 +115,21 @@ func spread(low, high *uint64, planned, other uint64) {
 func (p *planned) miss() Reason {
 	of := presets[0]
 	name := of.why
-	if unmeasuredGeneration(p.job) {
-		name = "this way of generating was not measured; " + name
-	}
 	if p.job.Shard.BuildSharded {
 		name = "ranks that build only their part of the weights were not measured; " + name
 	}
-	if !p.job.Model.Measured() {
-		name = p.question.Model.Class + " rests on transformers' source and was not measured"
-		of.missLow, of.missHigh, of.missReservedLow, of.missReservedHigh = unseen, unseen, unseen, unseen
-	}
-	if len(restsOn(p.job)) > 0 {
+	source := true
+	switch {
+	case len(restsOn(p.job)) > 0:
 		name = "quantised weights, bitsandbytes and offloading rest on sources and were not measured"
+	case !p.job.Model.Measured():
+		name = p.question.Model.Class + " rests on transformers' source and was not measured"
+	case unmeasuredGeneration(p.job):
+		name = "this way of generating rests on transformers' source and was not measured"
+	default:
+		source = false
+	}
+	if source {
 		of.missLow, of.missHigh, of.missReservedLow, of.missReservedHigh = unseen, unseen, unseen, unseen
 	}
 	return Reason{

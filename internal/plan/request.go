@@ -135,14 +135,18 @@ func (r *request) sizes() error {
 	j.Batch = r.options.count("batch", 0)
 	if m.ViT != nil {
 		if r.options.Has("seq") || r.options.Has("target-seq") {
-			return problem.New("vit takes no {seq}: its pictures make sequences of %d; leave it out", m.ViT.Tokens())
+			return problem.New("%s takes no {seq}: its pictures make sequences of %d; leave it out", m.ModelType, m.ViT.Tokens())
 		}
 	} else if m.Audio != nil {
 		if r.options.Has("seq") {
 			return problem.New("%s takes no {seq}: its sound makes sequences of %d; leave it out", m.ModelType, m.Audio.Positions)
 		}
 	} else if !r.options.Has("seq") {
-		return problem.New("{seq} is missing: say how many tokens a sequence has, for instance {seq} 4096")
+		usual := 4096
+		if n := m.Longest(); n > 0 {
+			usual = min(usual, n)
+		}
+		return problem.New("{seq} is missing: say how many tokens a sequence has, for instance {seq} %d", usual)
 	}
 	j.Seq = r.options.count("seq", 0)
 	if float64(j.Batch)*float64(max(j.Seq, 1)) > maxCount {
@@ -159,8 +163,12 @@ func (r *request) sizes() error {
 	case r.options.Has("target-seq"):
 		return problem.New("{target-seq} is for encoder-decoders such as t5, not for %s: leave it out", m.ModelType)
 	}
-	if n := int64(m.MaxPositions); n > 0 && m.Rope.Tables == 0 && m.T5 == nil && m.ViT == nil && max(j.Seq+j.Tokens, j.TargetSeq) > n {
-		return problem.New("%s has a table of %d positions, and %d are asked for: give a smaller {seq}", m.ModelType, n, max(j.Seq+j.Tokens, j.TargetSeq))
+	if n, asked := int64(m.Longest()), max(j.Seq+j.Tokens, j.TargetSeq); n > 0 && asked > n {
+		which := "{seq}"
+		if m.Audio != nil {
+			which = "{target-seq}"
+		}
+		return problem.New("%s has a table for %d positions, and %d are asked for: give a smaller "+which, m.ModelType, n, asked)
 	}
 	if j.StaticCache > 0 && j.StaticCache < j.Seq+j.Tokens {
 		return problem.New("{cache} static:%d is too short for %d tokens of prompt and %d more: write static:%d or longer", j.StaticCache, j.Seq, j.Tokens, j.Seq+j.Tokens)
@@ -187,7 +195,7 @@ func (r *request) types() error {
 	}
 	j.Mask = model.Mask(r.pick("mask", string(model.NoMask), ""))
 	if j.Mask != model.NoMask && m.ViT != nil {
-		return problem.New("{mask} is for sequences with padding, which vit has not: leave it out")
+		return problem.New("{mask} is for sequences with padding, which %s has not: leave it out", m.ModelType)
 	}
 	return nil
 }

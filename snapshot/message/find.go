@@ -11,28 +11,40 @@ import (
 // [ErrNotFound] if there is none.
 func Parse(text string) ([]*OOM, error) {
 	var all []*OOM
-	done, line, counted := 0, 1, 0
+	done := reach{}
+	line, counted := 1, 0
 	for _, anchor := range places(text) {
-		if anchor < done {
+		by := writer(text, anchor)
+		from := done.before(anchor, by)
+		if anchor < from {
 			continue
 		}
-		o, start, end := around(text, done, anchor)
+		o, start, end := around(text, from, anchor)
 		if o == nil {
 			continue
 		}
-		line += strings.Count(text[counted:start], "\n")
+		if start >= counted {
+			line += strings.Count(text[counted:start], "\n")
+		} else {
+			line -= strings.Count(text[start:counted], "\n")
+		}
 		counted = start
 		o.Line, o.Text = line, text[start:end]
-		var by origin
-		o.Traceback, by = traceback(text, start)
-		o.Rank, o.PID, o.Time = by.rank, by.pid, by.time
+		o.Cut = o.unfinished() && !strings.Contains(text[end:], "\n")
+		if n, ok := rawDevice(o.Text); ok && o.Device < 0 {
+			o.Device, o.Version = n, release(203)
+		}
+		var head origin
+		o.Traceback, head = traceback(text, start)
+		o.Rank, o.PID, o.Time = head.rank, head.pid, head.time
 		all = append(all, o)
-		done = end
+		done[by] = end
 	}
 	if all == nil {
 		return nil, ErrNotFound
 	}
-	return all, nil
+	slices.SortStableFunc(all, func(a, b *OOM) int { return a.Line - b.Line })
+	return joinRejections(all), nil
 }
 
 // around reads the message at an anchor, if there is one that begins at or
@@ -42,15 +54,25 @@ func around(text string, from, anchor int) (o *OOM, start, end int) {
 		lines, back       = 6, 512 // how far before the anchor a message may begin
 		first, last, room = 1 << 10, 96 << 10, 512
 	)
+	own := writer(text, anchor)
 	earliest := max(from, anchor-back)
+	if own != nobody {
+		earliest = max(from, anchor-among)
+	}
 	begin := anchor
-	for range lines {
+	for n := 0; n < lines && begin > earliest; {
 		begin = earliest + max(0, strings.LastIndexByte(text[earliest:begin], '\n'))
+		if !own.other(writer(text, begin+1)) {
+			n++
+		}
 	}
 	for length := first; ; length *= 2 {
 		stop := min(len(text), anchor+length)
-		o, start, end = newWindow(text[begin:stop]).message(anchor - begin)
-		if o == nil || stop == len(text) || begin+end+room < stop || length >= last {
+		w := newWindow(text[begin:stop])
+		alone := w.keepWriter(anchor-begin, writer(text, begin))
+		o, start, end = w.message(anchor - begin)
+		complete := begin+end+room < stop && (alone || len(squeeze(w.plain[end:]).text) > room/2)
+		if o == nil || stop == len(text) || complete || length >= last {
 			return o, begin + start, begin + end
 		}
 	}

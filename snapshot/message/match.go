@@ -28,8 +28,9 @@ type part struct {
 	place byte // 's' a size, 'd' a whole number, 'n' one that may be missing, 'f' one with decimals, 0 words
 }
 
-// compile reads a pattern: words with %s, %d, %n and %f for numbers. Blanks are
-// for the reader only, as the text is compared without any.
+// compile reads a pattern: words with %s, %d, %n and %f for numbers, and %% for
+// a percent sign. Blanks are for the reader only, as the text is compared without
+// any.
 func compile(pattern string) []part {
 	var parts []part
 	pattern = strings.ReplaceAll(pattern, " ", "")
@@ -41,7 +42,11 @@ func compile(pattern string) []part {
 		if !more {
 			return parts
 		}
-		parts = append(parts, part{place: rest[0]})
+		if rest[0] == '%' {
+			parts = append(parts, part{words: "%"})
+		} else {
+			parts = append(parts, part{place: rest[0]})
+		}
 		pattern = rest[1:]
 	}
 }
@@ -83,6 +88,8 @@ func match(parts []part, text string, at int) (found, bool) {
 				f.numbers = append(f.numbers, n)
 			} else if p.place == 'd' {
 				return f, false
+			} else if len(rest) > 1 && rest[0] == '^' { // ^A: a control character, see rawDevice
+				length = 2
 			}
 			at += length
 		}

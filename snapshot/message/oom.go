@@ -72,7 +72,10 @@ type OOM struct {
 	// message.
 	Traceback []Frame
 
-	Text string // the message as it stands in the input
+	// Cut says that the text ends before the message gives what is allocated.
+	Cut bool
+
+	Text string // the message as it stands in the input; of interleaved logs, with lines of others between
 	Line int    // where it begins, from 1
 	// What the launcher or the logger wrote before that line.
 	Rank int // of the process, -1 if nothing says

@@ -43,16 +43,8 @@ func prefixOf(line []byte) (end int, o origin) {
 	if end > 0 && end < len(line) && line[end] == ' ' && line[end-1] != ' ' && line[end-1] != '\t' {
 		end++
 	}
-	o.rank = -1
-	for _, pattern := range []*regexp.Regexp{rankWord, rankRole, rankMPI, rankSrun} {
-		if m := pattern.FindSubmatch(head); m != nil {
-			o.rank, _ = strconv.Atoi(string(m[1]))
-			break
-		}
-	}
-	if m := pidWord.FindSubmatch(head); m != nil {
-		o.pid, _ = strconv.Atoi(string(m[1]))
-	}
+	by := processIn(head)
+	o.rank, o.pid = by.rank, by.pid
 	if m := stampParts.FindSubmatch(head); m != nil {
 		text := string(m[1]) + "-" + string(m[2]) + "-" + string(m[3]) + " " + string(m[4])
 		if len(m[5]) > 0 {
@@ -61,6 +53,21 @@ func prefixOf(line []byte) (end int, o origin) {
 		o.time, _ = time.Parse("2006-01-02 15:04:05", text)
 	}
 	return end, o
+}
+
+// processIn returns what a prefix says about the process.
+func processIn(head []byte) process {
+	p := nobody
+	for _, pattern := range []*regexp.Regexp{rankWord, rankRole, rankMPI, rankSrun} {
+		if m := pattern.FindSubmatch(head); m != nil {
+			p.rank, _ = strconv.Atoi(string(m[1]))
+			break
+		}
+	}
+	if m := pidWord.FindSubmatch(head); m != nil {
+		p.pid, _ = strconv.Atoi(string(m[1]))
+	}
+	return p
 }
 
 func indent(line []byte) int {

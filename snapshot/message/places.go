@@ -8,7 +8,7 @@ import (
 // anchors are words, without blanks; every message has at least one of them.
 var anchors = []string{
 	"outofmemory", "triedtoallocate", "totalcapac", "oftheallocatedmemory", "isallocatedbypytorch", "allocationondevice",
-	"alloc_failed", "cudacalloc", "out_of_memory", "failedwithoom",
+	"alloc_failed", "cudacalloc", "out_of_memory", "failedwithoom", "preemptivelyrejecting",
 }
 
 // places returns the offsets of the anchors in text that may belong to a

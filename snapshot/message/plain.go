@@ -1,6 +1,9 @@
 package message
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // Plain returns text with all that terminals, loggers and quoting added to it
 // replaced by blanks: colours, escapes of JSON strings, prefixes of lines. It
@@ -83,7 +86,18 @@ func unescapeOne(b []byte, i int) int {
 			return j + len(e.name)
 		}
 	}
-	return blank(b, i, j)
+	return blank(b, i, j+control(rest))
+}
+
+// control returns the length of the escape of a control character after its
+// backslashes, x01 or u0001, 0 if there is none.
+func control(rest []byte) int {
+	for _, name := range []string{"x", "u00"} {
+		if n := len(name); len(rest) >= n+2 && string(rest[:n]) == name && (rest[n] == '0' || rest[n] == '1') && bytes.IndexByte([]byte("0123456789abcdef"), rest[n+1]) >= 0 {
+			return n + 2
+		}
+	}
+	return 0
 }
 
 // sequenceEnd returns the end of a terminal sequence whose escape character

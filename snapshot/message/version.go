@@ -31,6 +31,8 @@ var clues = []struct {
 	{"wouldexceedallowedmemory", 200, newest},
 	{"cudaruntimeerror(2)", 0, 100},
 	{"failedwithoomondevice", 213, newest},
+	{"preemptivelyreject", 212, newest},
+	{"gpuhasatotalcapacityof", 203, 203}, // its raw byte for the device is not printed
 }
 
 // exceptions are types of the exception that identify releases.

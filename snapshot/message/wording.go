@@ -52,6 +52,11 @@ var wordings = prepare([]wording{
 	// 2.3 printed the device as a character, and device 0 ended the text.
 	{pattern: ". gpu", backend: Native, next: true, last: true, set: func(o *OOM, _ found) bool { return device0(o) }},
 
+	// 2.12 on, with throw_on_cudamalloc_oom: an error, and before it a warning with
+	// the numbers. What it calls allocated is what PyTorch holds from the driver.
+	{pattern: "allocation was preemptively rejected because it would exceed per_process_memory_fraction limit. requested size: %s", backend: Native, opens: true, set: into(tried)},
+	{pattern: "preemptively rejecting allocation: requested %s but total_allocated_memory (%s) + requested size would exceed memory limit (%s = %f%% of %s)", backend: Native, opens: true, set: rejecting},
+
 	// 1.0 to 2.0.
 	{pattern: "(gpu %d; %s total capacity", backend: Native, opens: true, set: onDevice(total)},
 	{pattern: "(npu %d; %s total capacity", backend: Native, opens: true, set: onDevice(total)},
@@ -177,6 +182,14 @@ func callocFailed(o *OOM, f found) bool {
 	}
 	r := units.Exactly(f.numbers[0])
 	o.TriedBytes, o.Library = &r, "NCCL"
+	return true
+}
+
+func rejecting(o *OOM, f found) bool {
+	if o.TriedBytes != nil || o.Platform != "" {
+		return false
+	}
+	o.TriedBytes, o.ReservedBytes, o.LimitBytes, o.TotalBytes = &f.sizes[0], &f.sizes[1], &f.sizes[2], &f.sizes[3]
 	return true
 }
 

@@ -339,11 +339,24 @@ func (a *textEvidence) incomplete(there *units.Range, capped bool) {
 	case a.live == nil && a.total == nil && a.limit == nil:
 		a.decide(Unknown, Open, "%s failed. The text does not say how much memory was available or who held it: the rest of the message is missing.", a.asked())
 		a.alternative(Capacity, "the device has less than %s", units.Size(a.segment.Mid))
+	case a.live == nil && a.reserved != nil && a.limit != nil && surelyMore(a.reserved.Add(*a.segment), *a.limit):
+		a.rejected()
 	case a.contradicted:
 		a.decide(Unknown, Open, "%s failed. The numbers of the message contradict each other, so they do not show why. Check that the text is complete and of one message.", a.asked())
 	default:
 		a.decide(Unknown, Open, "%s failed. The parts of the message that would show why are missing%s.", a.asked(), a.partsText())
 	}
+}
+
+// rejected is for requests that PyTorch does not pass on because of its limit
+// (throw_on_cudamalloc_oom). Its texts do not say what tensors hold.
+func (a *textEvidence) rejected() {
+	a.line("%s: more than the limit of %s", units.Sum([]units.Term{{Bytes: a.reserved.Mid, What: "reserved"}, {Bytes: a.segment.Mid, What: "for the request"}}, "together"), units.Size(a.limit.Mid))
+	a.decide(Unknown, Open, "%s was rejected before the driver was asked: with the %s that PyTorch held it is more than the limit of %s. How much of that tensors used is not said.",
+		a.asked(), units.Size(a.reserved.Mid), units.Size(a.limit.Mid))
+	room := a.limit.Sub(*a.request)
+	a.alternative(Capacity, "tensors used more than %s", units.Size(room.Mid))
+	a.alternative(Fragmentation, "tensors used less than %s", units.Size(room.Mid))
 }
 
 func sizeOf(r units.Range, withLive bool) string {

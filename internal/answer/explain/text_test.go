@@ -281,6 +281,21 @@ func TestNearlyFull(t *testing.T) {
 	}
 }
 
+// TestRejected: 2.12's throw_on_cudamalloc_oom says what PyTorch held, not what
+// tensors used.
+func TestRejected(t *testing.T) {
+	const text = "Preemptively rejecting allocation: requested 20.00 GiB but total_allocated_memory (60.00 GiB) + requested size would exceed memory limit (71.24 GiB = 90% of 79.15 GiB)"
+	r := fromText(t, Input{Message: oom(t, text)})
+	var open []string
+	for _, a := range r.Alternatives {
+		open = append(open, a.Verdict)
+	}
+	const want = "A request for 20.00 GiB was rejected before the driver was asked: with the 60.00 GiB that PyTorch held it is more than the limit of 71.24 GiB. How much of that tensors used is not said."
+	if r.Trigger != Unknown || r.Summary != want || strings.Join(open, " ") != Capacity+" "+Fragmentation {
+		t.Errorf("%s: %s\n%q", r.Trigger, r.Summary, open)
+	}
+}
+
 func dump(values map[string]int64) *stats.Dump { return stats.FromValues(0, values) }
 
 // TestSameMoment: the numbers of a dump that is of the moment of the failure are

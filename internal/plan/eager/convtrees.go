@@ -54,7 +54,19 @@ type convForest struct {
 	known map[uint64][3]int64 // bytes by pass plus one, or zero
 }
 
-var convTrees = sync.OnceValue(func() convForest {
+var readTrees struct {
+	once   sync.Once
+	forest convForest
+}
+
+// convTrees reads the file when it is first asked. It is a function so that a
+// program without a dry run does not carry the file.
+func convTrees() *convForest {
+	readTrees.once.Do(func() { readTrees.forest = unpackTrees() })
+	return &readTrees.forest
+}
+
+func unpackTrees() convForest {
 	z, err := gzip.NewReader(bytes.NewReader(convTreesFile))
 	if err != nil {
 		panic(fmt.Sprintf("convtrees.bin.gz: %v", err))
@@ -64,7 +76,7 @@ var convTrees = sync.OnceValue(func() convForest {
 		panic(fmt.Sprintf("convtrees.bin.gz: %v", err))
 	}
 	return readForest(data)
-})
+}
 
 // readForest reads what appendForest in the tests writes: numbers of variable
 // length.

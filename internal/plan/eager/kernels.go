@@ -1,6 +1,7 @@
 package eager
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
@@ -10,11 +11,18 @@ import (
 type Kernels struct {
 	device   Device
 	machines map[int]*Machine // by stream: each has its own workspaces of cuBLAS
-	guessed  int64            // the largest workspace of cuDNN that is a guess
+	rules    map[string]func(*running)
+	guessed  int64 // the largest workspace of cuDNN that is a guess
 }
 
+// MaxBytes is more than any GPU has. Tensors and workspaces that are larger are
+// taken for mistakes of a ledger.
+const MaxBytes = 1 << 42
+
 // NewKernels returns the kernels of a device.
-func NewKernels(d Device) *Kernels { return &Kernels{device: d, machines: map[int]*Machine{}} }
+func NewKernels(d Device) *Kernels {
+	return &Kernels{device: d, machines: map[int]*Machine{}, rules: kernelRules()}
+}
 
 // Guessed is the largest workspace so far that cuDNN was not seen to take: how it
 // chooses its kernels is not public.
@@ -59,13 +67,14 @@ func (k *Kernels) Run(c *Call) (moves []Move, known bool) {
 		m.NoGrad(true)
 		k.machines[c.Stream] = m
 	}
-	l := m.Ledger
-	l.Tensors, l.Events = l.Tensors[:0], l.Events[:0]
 	m.backward = c.Thread == 1
-	r := &running{Machine: m, Call: c, kernels: k, made: make([]*Tensor, len(c.Out))}
+	r := &running{Machine: m, Call: c, kernels: k}
+	r.reset()
 	name, known := c.name()
-	if rule := rules[name]; rule != nil && r.given() {
-		rule(r)
+	if rule := k.rules[name]; rule != nil && r.given(needs[name]) {
+		if rule(r); r.impossible() {
+			r.reset()
+		}
 	}
 	for i := range c.Out { // those that no rule has made
 		r.output(i)
@@ -95,12 +104,22 @@ type running struct {
 	made    []*Tensor // outputs so far
 }
 
+// reset forgets what was allocated.
+func (r *running) reset() {
+	r.Ledger.Tensors, r.Ledger.Events = r.Ledger.Tensors[:0], r.Ledger.Events[:0]
+	r.made = make([]*Tensor, len(r.Out))
+}
+
 // given makes the inputs, which have no memory of their own here. It reports
-// whether all could be made.
-func (r *running) given() bool {
+// whether all could be made and the first have as many dimensions as are needed,
+// and elements.
+func (r *running) given(dims []int) bool {
+	if len(r.In) < len(dims) || dims == nil && len(r.In) == 0 {
+		return false
+	}
 	for i := range r.In {
 		t := r.meta(&r.In[i])
-		if t == nil {
+		if t == nil || i < len(dims) && (t.Dims() < dims[i] || t.Elements() == 0) {
 			return false
 		}
 		r.in = append(r.in, t)
@@ -108,11 +127,24 @@ func (r *running) given() bool {
 	return true
 }
 
+// impossible reports whether a rule has allocated more than there can be: its
+// arguments do not belong together.
+func (r *running) impossible() bool {
+	return slices.ContainsFunc(r.Ledger.Tensors, func(t ledger.Tensor) bool { return t.Bytes > MaxBytes })
+}
+
 // meta is a tensor without memory, or nil if it is of a kind that rules do not
 // work on.
 func (r *running) meta(m *Meta) *Tensor {
 	if !m.Known || len(m.Shape) > MaxDims || len(m.Stride) != len(m.Shape) {
 		return nil
+	}
+	bytes := m.DType.Size()
+	for d, n := range m.Shape {
+		if n < 0 || m.Stride[d] < 0 || n > MaxBytes/bytes {
+			return nil
+		}
+		bytes *= max(n, 1)
 	}
 	t := r.tensor(m.DType, m.Shape)
 	copy(t.stride[:], m.Stride)
@@ -148,11 +180,11 @@ func (r *running) outputs() {
 
 // becomes makes a tensor that a rule has allocated an output.
 func (r *running) becomes(i int, t *Tensor) {
-	if t != nil && i < len(r.Out) && r.Fresh[i] && r.made[i] == nil {
+	if t.store.id != noEntry && r.Fresh[i] && r.made[i] == nil {
 		r.made[i] = t
-	} else if t != nil {
-		t.Drop()
+		return
 	}
+	t.Drop()
 }
 
 // moves are the entries of the ledger.

@@ -66,7 +66,7 @@ func (r *running) library(bytes int64, sure bool) {
 }
 
 func convolve(r *running) {
-	if len(r.in) < 2 || r.in[0].dims < 3 || len(r.Out) == 0 {
+	if len(r.Out) == 0 {
 		return
 	}
 	c := r.convolution(r.in[0], r.in[1], r.Out[0].Shape, 3)
@@ -80,9 +80,6 @@ func convolve(r *running) {
 }
 
 func convolveBackward(r *running) {
-	if len(r.in) < 3 || r.in[0].dims < 3 {
-		return
-	}
 	g, x, w := r.in[0], r.in[1], r.in[2]
 	c := r.convolution(x, w, g.Shape(), 4)
 	if !c.valid() {
@@ -132,9 +129,6 @@ func batchNorm(r *running) {
 }
 
 func batchNormBackward(r *running) {
-	if len(r.in) < 2 {
-		return
-	}
 	x := r.in[0]
 	done := r.formatted(r.lastFormat(x), r.in[1])
 	r.outputs()
@@ -167,8 +161,8 @@ func (c cell) reserve() int64 {
 // Units of a layer's results that a workspace has, by cuDNN's mode, and with two
 // directions.
 var (
-	worked     = [4]int64{3, 3, 5, 5}
-	workedBoth = [4]int64{3, 3, 7, 5}
+	worked     = [4]int64{3, 3, 5, 4}
+	workedBoth = [4]int64{3, 3, 6, 4}
 )
 
 // workspace is about what cuDNN takes: a workspace of cuBLAS for each layer and
@@ -180,7 +174,8 @@ func (c cell) workspace(weights, input int64) int64 {
 	if c.directions == 2 {
 		units = workedBoth[c.mode]
 	}
-	return 8<<20*c.layers*c.directions + c.steps*c.hidden*c.directions*c.size*units + weights + input
+	const padding = 256 // small states are filled up
+	return 8<<20*c.layers*c.directions + c.steps*(c.hidden*units+padding)*c.directions*c.size + weights + 2*input*c.directions
 }
 
 // matrixBytes is the size of all inputs that are matrices: the weights.
@@ -212,7 +207,7 @@ func (r *running) cell() (c cell, ok bool) {
 	if p, is := r.Args[first+5].(float64); is {
 		c.dropout = p > 0
 	}
-	return c, c.mode >= 0 && c.mode < 4
+	return c, c.mode >= 0 && c.mode < 4 && c.reserve() > 0
 }
 
 // recurrent is an LSTM, a GRU or a plain one: x, weights, how many of them a

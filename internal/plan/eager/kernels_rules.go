@@ -1,13 +1,12 @@
 package eager
 
-// rules are what kernels allocate besides outputs that come first and alone. An
-// op without a rule allocates its outputs in order, and nothing else.
-var rules map[string]func(*running)
-
-func init() {
-	rules = map[string]func(*running){
-		"mm": multiply, "bmm": multiply, "baddbmm": multiply, "addbmm": multiply, "_grouped_mm": multiply, "dot": multiply, "mv": multiply, "addmv": multiply,
-		"addmm": affine, "_addmm_activation": affine, "linear": affine,
+// kernelRules are what kernels allocate besides outputs that come first and alone.
+// An op without a rule allocates its outputs in order, and nothing else. They are
+// no variable so that a program without a dry run does not carry them.
+func kernelRules() map[string]func(*running) {
+	return map[string]func(*running){
+		"mm": matrices, "bmm": matrices, "baddbmm": matrices, "addbmm": matrices, "_grouped_mm": matrices, "dot": matrices, "mv": matrices, "addmv": matrices,
+		"addmm": matrices, "_addmm_activation": matrices, "linear": matrices,
 
 		"sum": sums, "mean": sums, "nansum": sums, "prod": sums, "linalg_vector_norm": sums, "norm": sums,
 		"amax": extremes, "amin": extremes, "max": extremes, "min": extremes, "any": extremes, "all": extremes,
@@ -37,9 +36,27 @@ func init() {
 	}
 }
 
-// matrices are the operands of a product; those that lie neither by rows nor by
-// columns are copied.
-func (r *running) matrices() {
+// needs are the inputs that a rule looks at, each with the dimensions it has at
+// least; a rule that is not listed looks at one, of any.
+var needs = map[string][]int{
+	"_softmax_backward_data": {0, 0}, "native_layer_norm_backward": {0, 0}, "native_group_norm_backward": {0, 0},
+	"cudnn_batch_norm": {2}, "cudnn_batch_norm_backward": {2, 2},
+	"embedding": {0, 0}, "embedding_dense_backward": {1, 0},
+
+	"_scaled_dot_product_flash_attention":              {4, 4, 4},
+	"_scaled_dot_product_flash_attention_backward":     {4, 4, 4, 4, 4},
+	"_scaled_dot_product_efficient_attention":          {4, 4, 4},
+	"_scaled_dot_product_efficient_attention_backward": {4, 4, 4, 4},
+	"_scaled_dot_product_cudnn_attention":              {4, 4, 4},
+	"_scaled_dot_product_cudnn_attention_backward":     {4, 4, 4, 4},
+
+	"convolution": {3, 3}, "_convolution": {3, 3}, "convolution_backward": {3, 3, 3},
+	"_cudnn_rnn": {1}, "_cudnn_rnn_backward": {1}, "_cudnn_init_dropout_state": {},
+}
+
+// matrices is a product; operands that lie neither by rows nor by columns are
+// copied.
+func matrices(r *running) {
 	r.outputs()
 	var copies []*storage
 	for _, t := range r.in {
@@ -78,18 +95,15 @@ func (r *running) lt() bool {
 	return false
 }
 
-func multiply(r *running) { r.matrices() }
-func affine(r *running)   { r.matrices() }
-
 func sums(r *running) {
 	x := r.in[0]
 	r.output(0)
-	if x.dtype == Bool || !x.dtype.IsFloat() && len(r.Out) > 0 && r.Out[0].Known && r.Out[0].DType.IsFloat() {
+	d := Int64
+	if len(r.Out) > 0 && r.Out[0].Known {
+		d = r.Out[0].DType
+	}
+	if x.dtype == Bool || !x.dtype.IsFloat() && d.IsFloat() {
 		// Bools are counted, and whole numbers averaged, in a copy.
-		d := Int64
-		if r.Out[0].Known {
-			d = r.Out[0].DType
-		}
 		c := r.Empty(r.Op, d, x.Shape()...)
 		r.reduce(c, r.over(c), wide(d))
 		c.Drop()
@@ -198,13 +212,11 @@ func (r *running) reduceAll(x *Tensor) {
 
 func softmaxBackward(r *running) {
 	r.output(0)
-	if len(r.in) >= 2 {
-		p := r.binary("mul", r.in[0], r.in[1])
-		if !p.IsContiguous() {
-			r.Scratch(p.Bytes(), r.Op)
-		}
-		p.Drop()
+	p := r.binary("mul", r.in[0], r.in[1])
+	if !p.IsContiguous() {
+		r.Scratch(p.Bytes(), r.Op)
 	}
+	p.Drop()
 }
 
 // denseInput is an op that copies an input which is not contiguous.
@@ -222,16 +234,15 @@ func layerNorm(r *running) {
 }
 
 func layerNormBackward(r *running) {
-	if len(r.in) < 2 {
-		return
-	}
 	g, x := r.in[0], r.in[1]
-	c := r.contiguousCopy(x)
 	width := int64(1)
 	for _, n := range r.numbers(2) {
-		width *= n
+		if width *= n; width < 1 || width > x.Elements() {
+			return
+		}
 	}
-	rows := x.Elements() / max(width, 1)
+	c := r.contiguousCopy(x)
+	rows := x.Elements() / width
 	slot := r.slots(7, 3)
 	r.output(slot[0])
 	parts := r.Device.layerNormParts(rows, width)
@@ -286,11 +297,7 @@ func groupNorm(r *running) {
 
 func groupNormBackward(r *running) {
 	r.outputs()
-	x := r.in[len(r.in)-1]
-	if len(r.in) > 1 {
-		x = r.in[1]
-	}
-	if x.dims > 2 {
+	if x := r.in[1]; x.dims > 2 {
 		each := x.dim[0] * x.dim[1] * 4
 		r.scratchFor(each, func() {
 			r.scratchFor(each, func() { r.Scratch(each, r.Op) })
@@ -299,19 +306,15 @@ func groupNormBackward(r *running) {
 }
 
 func lookUp(r *running) {
-	if len(r.in) < 2 {
-		return
-	}
 	ids := r.contiguousCopy(r.in[1])
 	r.output(0)
 	ids.Drop()
 }
 
 func lookUpBackward(r *running) {
-	if len(r.in) < 2 || !r.Fresh[0] {
-		return
+	if rows := r.number(2, 0); rows > 0 && len(r.Out) > 0 && r.Fresh[0] {
+		r.becomes(0, r.embeddingGrad(r.in[0], r.in[1], rows))
 	}
-	r.becomes(0, r.embeddingGrad(r.in[0], r.in[1], r.number(2, 1)))
 }
 
 // indexed is x[i, j, ...]. Several indices that lie differently in memory are
@@ -324,7 +327,7 @@ func indexed(r *running) {
 	for _, t := range r.in[1:] {
 		if t.dtype == Bool || t.dtype == UInt8 {
 			n := int64(1)
-			if len(r.Out[0].Shape) > 0 && t.Elements() > 0 {
+			if len(r.Out) > 0 && len(r.Out[0].Shape) > 0 && t.Elements() > 0 {
 				// What is selected, as the result tells.
 				rest := r.in[0].Elements() / max(t.Elements(), 1)
 				n = outElements(&r.Out[0]) / max(rest, 1)
@@ -435,7 +438,7 @@ func cumulate(r *running) {
 	r.output(0)
 	x := r.in[0]
 	c := r.contiguousCopy(x)
-	if x.dims == 1 || x.Elements() == x.Size(-1) {
+	if x.dims <= 1 || x.Elements() == x.Size(-1) {
 		r.Scratch(scanScratch, r.Op)
 	}
 	c.Drop()

@@ -168,3 +168,14 @@ func TestReductionKernels(t *testing.T) {
 		}
 	}
 }
+
+// cuDNN's random state is made from nothing: 24 bytes for each thread.
+func TestDropoutState(t *testing.T) {
+	moves, known := NewKernels(H200).Run(&Call{
+		Op: "aten._cudnn_init_dropout_state.default", Out: []Meta{{DType: UInt8, Known: true, Bytes: 1}}, Fresh: []bool{true}, Args: []any{0.1, true, 5.0},
+	})
+	want := []Move{{Bytes: 132 * 2048 * 24, Out: 0, Free: -1}}
+	if !known || !slices.Equal(moves, want) {
+		t.Errorf("moves %v, want %v", moves, want)
+	}
+}

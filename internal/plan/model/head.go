@@ -9,11 +9,11 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 )
 
-// Heads lists the names that [WithHead] takes.
+// Heads lists the heads that can be planned.
 func Heads() []string {
 	return []string{
 		string(HeadCausal), string(HeadMasked), string(HeadSeq2Seq), string(HeadImage),
-		string(HeadSequence), string(HeadToken), string(HeadQuestion), string(HeadReward), string(HeadContrastive), string(HeadNone),
+		string(HeadSequence), string(HeadToken), string(HeadQuestion), string(HeadReward), string(HeadContrastive),
 	}
 }
 
@@ -91,13 +91,18 @@ func (fam *family) heads() []Head {
 	return append(out, HeadNone)
 }
 
-// either lists heads in a message.
+// either lists heads in a message, but for none, which nothing can be planned with.
 func either(heads []Head) string {
-	out := make([]string, len(heads))
-	for i, h := range heads {
-		out[i] = string(h)
+	var out []string
+	for _, h := range heads {
+		if h != HeadNone {
+			out = append(out, string(h))
+		}
 	}
 	last := len(out) - 1
+	if last == 0 {
+		return out[0] + " alone"
+	}
 	return strings.Join(out[:last], ", ") + " or " + out[last]
 }
 

@@ -266,6 +266,18 @@ func (m *Model) Window(i int) int {
 	return 0
 }
 
+// Longest is how many tokens a learned table of positions has room for, 0 where
+// there is none. Roberta's begins after the padding's.
+func (m *Model) Longest() int {
+	switch {
+	case m.Rope.Tables > 0 || m.T5 != nil || m.ViT != nil:
+		return 0
+	case m.Family == "roberta" || m.Family == "xlm_roberta":
+		return m.MaxPositions - 2
+	}
+	return m.MaxPositions
+}
+
 // Runnable reports what keeps the model from a forward pass although
 // transformers would build it, in one line, or nil.
 func (m *Model) Runnable() error {

@@ -16,7 +16,8 @@ type Nearest struct {
 	// a head that is the embedding.
 	Least *Model
 	Type  string // the model_type of both
-	// Part is the object of the config that it is about; empty if it is all of it.
+	// Part is what of the model it is about, such as text_config; empty if it is all
+	// of it.
 	Part string
 }
 
@@ -42,6 +43,10 @@ var strange = []string{"mamba", "ssm", "state_size", "rwkv", "time_mix", "conv_d
 // inner are the objects that hold the language model of a larger one.
 var inner = []string{"text_config", "llm_config", "language_config"}
 
+// towers are fields of models that have more than the language model, whose sizes
+// stand beside them.
+var towers = []string{"vision_config", "audio_config", "visual", "vision_tower", "mm_vision_tower"}
+
 // FindNearest returns the nearest family's model for a config; nil if none is
 // near.
 func FindNearest(config map[string]json.RawMessage) *Nearest {
@@ -56,7 +61,13 @@ func FindNearest(config map[string]json.RawMessage) *Nearest {
 		}
 		return near
 	}
-	return findNearest(config)
+	near := findNearest(config)
+	for _, name := range towers {
+		if raw, ok := config[name]; ok && near != nil && !nothing(raw) {
+			near.Part = "the language model"
+		}
+	}
+	return near
 }
 
 func findNearest(config map[string]json.RawMessage) *Nearest {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -257,7 +258,7 @@ func TestHead(t *testing.T) {
 		}
 	}
 	_, err := Read(strings.NewReader(odd), WithHead("image"))
-	if err == nil || !strings.Contains(err.Error(), "llama has causal, sequence, token, question, reward or none") {
+	if err == nil || !strings.Contains(err.Error(), "llama has causal, sequence, token, question or reward") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -345,4 +346,24 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A config with a tower beside the sizes of its language model is near in part.
+func TestNearestHasATower(t *testing.T) {
+	const sizes = `"hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"vocab_size":100`
+	for text, part := range map[string]string{
+		`{"model_type":"odd",` + sizes + `}`:                                 "",
+		`{"model_type":"odd","vision_config":null,` + sizes + `}`:            "",
+		`{"model_type":"odd","vision_config":{"depth":2},` + sizes + `}`:     "the language model",
+		`{"model_type":"odd","text_config":{` + sizes + `},"visual":{}}`:     "text_config",
+		`{"model_type":"odd","mm_vision_tower":"openai/clip",` + sizes + `}`: "the language model",
+	} {
+		var config map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(text), &config); err != nil {
+			t.Fatal(err)
+		}
+		if near := FindNearest(config); near == nil || near.Part != part {
+			t.Errorf("%s: %+v, want %q", text, near, part)
+		}
+	}
 }

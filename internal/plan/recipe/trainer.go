@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 )
 
 const (
+	rewards      = "leave it out and give --head reward: a classifier trained on pairs, as TRL's RewardTrainer has it"
 	onlySFT      = "only supervised training is planned, of one model; leave it out, or write sft, to plan that"
 	otherKernels = "other kernels than torch's are not planned, so the plan may be too high"
 	evaluated    = "evaluation between the steps is not planned"
@@ -150,12 +152,15 @@ var trainerRules = map[string]rule{
 	"use_cache":               on("use-cache", "true"),
 	"stage": taken(func(_ *Recipe, v yaml.Value) (string, error) {
 		if !slices.Contains([]string{"sft", "pt"}, v.Text) {
-			return "", fmt.Errorf("%s", onlySFT)
+			if v.Text == "rm" {
+				return "", errors.New(rewards)
+			}
+			return "", errors.New(onlySFT)
 		}
 		return "", nil
 	}),
 	"rl":              refuse(onlySFT),
-	"num_generations": refuse(onlySFT), "ref_model": refuse(onlySFT), "reward_model": refuse(onlySFT),
+	"num_generations": refuse(onlySFT), "ref_model": refuse(onlySFT), "reward_model": refuse(rewards),
 	"mode":                 word("mode"),
 	"expert_parallel_size": divided("ep"), "sequence_parallel_size": divided("cp"), "dp_shard_size": divided("fsdp"), "dp_replicate_size": divided("ddp"),
 	"liger_rms_norm": unplanned(otherKernels), "liger_layer_norm": unplanned(otherKernels), "liger_rope": unplanned(otherKernels),

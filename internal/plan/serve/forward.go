@@ -14,11 +14,15 @@ func (n *network) forward(tokens, rows int64) {
 	residual := n.Empty("embedding", n.dtype, tokens, h)
 	x := n.Empty("rms_norm", n.dtype, tokens, h) // later ones work in place
 	for i := range m.Layers {
-		x = n.attend(x, i)
-		if m.Sparse(i) {
-			x = n.mix(x)
-		} else {
+		switch {
+		case m.ParallelResidual || m.Family == "cohere2": // both read the same norm
+			attended := n.attend(x.Keep(), i)
 			x = n.project(x, int64(m.Intermediate))
+			attended.Drop()
+		case m.Sparse(i):
+			x = n.mix(n.attend(x, i))
+		default:
+			x = n.project(n.attend(x, i), int64(m.Intermediate))
 		}
 	}
 	residual.Drop()
@@ -67,11 +71,11 @@ func (n *network) attend(x *eager.Tensor, i int) *eager.Tensor {
 func (n *network) project(x *eager.Tensor, width int64) *eager.Tensor {
 	rows := x.Size(0)
 	width = split(width, n.ranks)
-	both := n.out(rows, 2*width)
+	both := n.out(rows, n.joined()*width)
 	if n.compiled() {
 		x.Drop()
 	}
-	acted := n.Empty("silu_and_mul", n.dtype, rows, width)
+	acted := n.Empty("activation", n.dtype, rows, width)
 	if n.compiled() {
 		both.Drop()
 	}

@@ -38,7 +38,7 @@ func HF(ctx context.Context, q plan.Question, maxLen int64) (*Answer, error) {
 		Engine: "hf", Version: p.Preset, Model: p.Model, Fits: &fits, Card: c.Name, TotalBytes: c.TotalBytes,
 		UsableBytes: c.TotalBytes - min(c.TotalBytes, p.Context),
 		MaxModelLen: maxLen, MaxSeqs: most.Value, TP: 1, Tokens: most.Value * maxLen, Concurrency: float64(most.Value),
-		Measured: p.Measured, Assumed: p.Assumed, NotModelled: p.NotModelled,
+		Measured: p.Measured, Assumed: p.Assumed, NotModelled: p.NotModelled, LeavesOut: p.LeavesOut,
 	}
 	for _, x := range p.Components {
 		a.Parts = append(a.Parts, Part{Name: x.Name, Bytes: x.Bytes, Measured: p.Measured, Source: "the symbolic run of preset " + p.Preset})

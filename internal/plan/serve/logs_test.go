@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/cards"
@@ -21,8 +23,6 @@ type logFile struct {
 	Models map[string]struct {
 		Config json.RawMessage `json:"config"`
 		Source string          `json:"source"`
-		// StandIn: the family is not modelled, and a llama of its sizes stands for it.
-		StandIn bool `json:"stand_in"`
 	} `json:"models"`
 	Logs []logRow `json:"logs"`
 }
@@ -219,7 +219,7 @@ func TestPrintedWeights(t *testing.T) {
 	f := readLogs(t)
 	n := 0
 	for _, c := range f.compare(t) {
-		if c.row.Weights == 0 || f.Models[c.row.Model].StandIn || c.row.Quantised != "" || c.row.LoRARank > 0 || c.row.LoRA {
+		if c.row.Weights == 0 || c.row.Quantised != "" || c.row.LoRARank > 0 || c.row.LoRA {
 			continue
 		}
 		n++
@@ -263,6 +263,7 @@ func TestPrintedActivations(t *testing.T) {
 func TestLogsDiffer(t *testing.T) {
 	f := readLogs(t)
 	models, cards, versions, seen := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[logRow]bool{}
+	families := map[string]bool{}
 	for _, row := range f.Logs {
 		models[row.Model], versions[row.VLLM] = true, true
 		if row.Card != "" {
@@ -279,8 +280,14 @@ func TestLogsDiffer(t *testing.T) {
 		if f.Models[row.Model].Source == "" {
 			t.Errorf("%s: no source for the config of %s", row.URL, row.Model)
 		}
+		if row.CacheOnly == "" {
+			families[read(t, string(f.Models[row.Model].Config)).Family] = true
+		}
 	}
 	if len(f.Logs) < 40 || len(models) < 12 || len(cards) < 4 || len(versions) < 5 {
 		t.Errorf("%d logs, %d models, %d cards, %d versions: too few", len(f.Logs), len(models), len(cards), len(versions))
+	}
+	if got := slices.Sorted(maps.Keys(families)); !slices.Equal(got, logged) {
+		t.Errorf("plans of %v are compared, and plans say %v", got, logged)
 	}
 }

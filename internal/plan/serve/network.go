@@ -82,42 +82,85 @@ func (n *network) path(module string) string {
 func (n *network) build() {
 	m, h := n.model, int64(n.model.Hidden)
 	n.Ledger.Begin(ledger.Build, 0)
-	n.weight(n.vocab(), h)
+	n.embed()
+	n.rope()
 	for i := range m.Layers {
 		n.layer = i
 		switch {
 		case kindOf(m, i) == state:
 			n.linearAttention()
 		case m.MLA != nil:
-			n.latentAttention(i)
+			n.latentAttention()
 		default:
-			n.attention(i)
+			n.attention()
 		}
 		n.mlp(i)
-		n.weight(h)
-		n.weight(h)
-		if m.Family == "gemma2" || m.Family == "gemma3" {
-			n.weight(h)
-			n.weight(h)
+		for range n.norms() {
+			n.norm(h)
 		}
 	}
-	n.weight(h)
+	if !m.NoFinalNorm {
+		n.norm(h)
+	}
 	if !m.Tied {
-		n.weight(n.vocab(), h)
+		n.weight(n.vocab(), n.wordDim())
 	}
 }
 
-// rope allocates a table of cosines and sines, which all layers share.
-func (n *network) rope(i int) {
+// embed allocates the tables of words and of learned positions; opt may have
+// words that are narrower than the layers.
+func (n *network) embed() {
+	m, h, words := n.model, int64(n.model.Hidden), n.wordDim()
+	n.weight(n.vocab(), words)
+	switch m.Family {
+	case "gpt2":
+		n.weight(int64(m.MaxPositions), h)
+	case "opt":
+		n.weight(int64(m.MaxPositions)+2, h)
+	}
+	if words != h {
+		n.weight(h, words)
+		n.weight(words, h)
+	}
+}
+
+// wordDim is the width of the embedding.
+func (n *network) wordDim() int64 {
+	if w := n.model.WordDim; w > 0 {
+		return int64(w)
+	}
+	return int64(n.model.Hidden)
+}
+
+// norms is how many norms of its own width a layer has.
+func (n *network) norms() int {
+	switch n.model.Family {
+	case "gemma2", "gemma3", "glm4":
+		return 4
+	case "cohere2":
+		return 1
+	}
+	return 2
+}
+
+// norm allocates a norm's weight, and its bias where the family has one.
+func (n *network) norm(width int64) {
+	n.weight(width)
+	switch n.model.Family {
+	case "gpt2", "gpt_neox", "opt", "starcoder2":
+		n.weight(width)
+	}
+}
+
+// rope allocates the tables of cosines and sines, which all layers share.
+func (n *network) rope() {
 	m := n.model
-	if i == 0 && m.Rope.Tables > 0 {
-		for range m.Rope.Tables {
-			n.weight(int64(m.MaxPositions), int64(m.Rope.Dim))
-		}
+	for range m.Rope.Tables {
+		n.weight(int64(m.MaxPositions), int64(m.Rope.Dim))
 	}
 }
 
-func (n *network) attention(i int) {
+func (n *network) attention() {
 	m, h, d := n.model, int64(n.model.Hidden), int64(n.model.HeadDim)
 	q := split(int64(m.Heads), n.ranks) * d
 	kv := split(int64(m.KVHeads), n.ranks) * d
@@ -127,18 +170,20 @@ func (n *network) attention(i int) {
 	}
 	n.linear("self_attn.q_proj", q+2*kv, h, m.QKVBias)
 	n.linear("self_attn.o_proj", h, out, m.OutBias)
-	n.rope(i)
 	switch m.Family {
 	case "qwen3", "qwen3_moe", "gemma3", "qwen3_5", "qwen3_5_moe":
 		n.weight(d)
 		n.weight(d)
+	case "olmo2": // over all heads at once
+		n.weight(q)
+		n.weight(kv)
 	case "gpt_oss":
 		n.weight(split(int64(m.Heads), n.ranks))
 	}
 }
 
 // latentAttention is deepseek's; the projections into the latent are on every rank.
-func (n *network) latentAttention(i int) {
+func (n *network) latentAttention() {
 	m, a, h := n.model, n.model.MLA, int64(n.model.Hidden)
 	heads := split(int64(m.Heads), n.ranks)
 	rank, qk := int64(a.KVRank), int64(a.QKHeadDim)
@@ -153,7 +198,6 @@ func (n *network) latentAttention(i int) {
 	n.weight(rank)
 	n.linear("self_attn.kv_b_proj", heads*int64(a.NopeDim+a.VDim), rank, false)
 	n.linear("self_attn.o_proj", h, heads*int64(a.VDim), m.OutBias)
-	n.rope(i)
 }
 
 func (n *network) linearAttention() {
@@ -172,7 +216,7 @@ func (n *network) linearAttention() {
 func (n *network) mlp(i int) {
 	m, h := n.model, int64(n.model.Hidden)
 	if !m.Sparse(i) {
-		n.gated(int64(m.Intermediate))
+		n.dense(int64(m.Intermediate))
 		return
 	}
 	e := m.MoE
@@ -187,7 +231,10 @@ func (n *network) mlp(i int) {
 		n.weight(int64(e.Experts), 2*width+in)
 	}
 	if e.SharedIntermediate > 0 {
-		n.gated(int64(e.SharedIntermediate))
+		n.dense(int64(e.SharedIntermediate))
+		if m.MLA == nil { // qwen's shared expert has a gate
+			n.weight(1, h)
+		}
 	}
 }
 
@@ -207,10 +254,18 @@ func (n *network) padded(width, hidden int64) (int64, int64) {
 	return up(width, 256), up(hidden, 256)
 }
 
-// gated allocates a dense MLP: gate and up in one.
-func (n *network) gated(width int64) {
+// dense allocates a dense MLP: gate and up in one, or up alone.
+func (n *network) dense(width int64) {
 	h := int64(n.model.Hidden)
 	width = split(width, n.ranks)
-	n.linear("mlp.gate_proj", 2*width, h, n.model.MLPBias)
+	n.linear("mlp.gate_proj", n.joined()*width, h, n.model.MLPBias)
 	n.linear("mlp.down_proj", h, width, n.model.MLPBias)
+}
+
+// joined is how many projections of a dense MLP are one: gate and up, or up alone.
+func (n *network) joined() int64 {
+	if n.model.GatedMLP {
+		return 2
+	}
+	return 1
 }

@@ -51,6 +51,8 @@ type Answer struct {
 	Engine  string `json:"engine"`
 	Version string `json:"version,omitempty"`
 	Model   string `json:"model"`
+	// LeavesOut are parts of the model that are not planned.
+	LeavesOut []string `json:"leaves_out"`
 	// Fits reports whether one request of the maximal length fits; nil without a card.
 	Fits *bool  `json:"fits"`
 	Card string `json:"card,omitempty"`
@@ -130,12 +132,18 @@ func (r *Request) settle() error {
 		r.Utilization = r.Version.utilization()
 	}
 	switch {
-	case m.Head != model.HeadCausal || m.Family == "gpt2":
-		return problem.New("{serve} is planned for decoders such as llama, qwen3, gemma3, deepseek_v3 or gpt_oss, not for %s", m.ModelType)
+	case m.Head != model.HeadCausal || m.Bidirectional || m.Pair():
+		return problem.New("{serve} vllm is planned for decoders with a causal head, such as LlamaForCausalLM, not for %s; without {serve} the plan is that of transformers", m.Class)
 	case r.MaxModelLen <= 0:
 		return problem.New("{max-model-len} is missing: say how many tokens a request may have, for instance {max-model-len} 32768")
+	case m.Longest() > 0 && r.MaxModelLen > int64(m.Longest()):
+		return problem.New("{max-model-len} %d: %s has a table for %d positions; give at most that", r.MaxModelLen, m.ModelType, m.Longest())
 	case int64(m.Heads)%r.TP != 0:
 		return problem.New("{tp} %d: the model has %d heads, and vLLM divides them evenly; give a divisor", r.TP, m.Heads)
+	case m.MLA == nil && int64(m.KVHeads)%r.TP != 0 && r.TP%int64(m.KVHeads) != 0:
+		return problem.New("{tp} %d: the model has %d key-value heads, and vLLM gives each rank as many; give a divisor or a multiple", r.TP, m.KVHeads)
+	case m.Quant != nil && m.Quant.Method == model.MXFP4 && m.Family != "gpt_oss":
+		return problem.New("{quant} mxfp4 is for the experts of gpt_oss, not for %s: choose another, fp8 for instance", m.ModelType)
 	case r.Utilization <= 0 || r.Utilization > 1:
 		return problem.New("{gpu-memory-utilization} %g: give a part of the card, above 0 and at most 1", r.Utilization)
 	}
@@ -155,7 +163,7 @@ func (r *Request) on(ctx context.Context, c cards.Card) (*Answer, error) {
 		UsableBytes: uint64(float64(c.TotalBytes) * r.Utilization),
 		TokenBytes:  l.growing, BlockSize: l.blockSize, BlockBytes: l.blockBytes(), Groups: len(l.groups),
 		MaxModelLen: r.MaxModelLen, BatchedTokens: r.batched(), MaxSeqs: r.seqs(), TP: r.TP,
-		Assumed: []string{}, NotModelled: []string{},
+		Assumed: []string{}, NotModelled: []string{}, LeavesOut: append([]string{}, r.Model.LeavesOut...),
 	}
 	a.Parts = r.parts(p)
 	a.Available = int64(a.UsableBytes)
@@ -251,6 +259,9 @@ func (r *Request) sampler() sampling {
 	return r.Version.sampler()
 }
 
+// logged are the families whose whole plans were compared with logs.
+var logged = []string{"gpt_oss", "llama", "mistral", "opt", "phi3", "qwen2", "qwen3"}
+
 // say fills in what was assumed and what is left out.
 func (r *Request) say(a *Answer, known bool) {
 	assume := func(format string, args ...any) { a.Assumed = append(a.Assumed, fmt.Sprintf(format, args...)) }
@@ -258,11 +269,20 @@ func (r *Request) say(a *Answer, known bool) {
 	if !known {
 		assume("--gpu %s: the smallest that one request fits on", r.Card.Name)
 	}
+	if Newest.less(r.Version) {
+		assume("vLLM %s is planned as %s, the newest whose sources were read", r.Version, Newest)
+	}
 	if r.BatchedTokens == 0 {
 		assume("--max-num-batched-tokens %d: the default of vllm serve %s on such a card", r.batched(), r.Version)
 	}
 	if r.MaxSeqs == 0 {
 		assume("--max-num-seqs %d: likewise", r.seqs())
+	}
+	if r.MaxModelLen > int64(r.Model.MaxPositions) && (r.Model.Rope.Type == "default" || r.Model.Rope.Type == "llama3") {
+		assume("VLLM_ALLOW_LONG_MAX_MODEL_LEN=1: the config has %s positions, and vLLM refuses more without it", units.Count(int64(r.Model.MaxPositions)))
+	}
+	if !slices.Contains(logged, r.Model.Family) {
+		assume("%s is built in vLLM as in transformers, with projections of one input joined: no log of its weights was compared", r.Model.Family)
 	}
 	switch q := r.Model.Quant; {
 	case r.WeightBytes > 0:

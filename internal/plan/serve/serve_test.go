@@ -137,8 +137,11 @@ func TestRefused(t *testing.T) {
 	}{
 		{small, func(r *Request) { r.MaxModelLen = 0 }, "max-model-len is missing"},
 		{small, func(r *Request) { r.TP = 3 }, "give a divisor"},
+		{`{"model_type":"phi3","num_attention_heads":40,"num_key_value_heads":10,"hidden_size":5120}`, func(r *Request) { r.TP = 4 }, "10 key-value heads"},
 		{small, func(r *Request) { r.Utilization = 1.5 }, "at most 1"},
 		{`{"model_type":"bert","architectures":["BertForMaskedLM"]}`, func(*Request) {}, "planned for decoders"},
+		{`{"model_type":"llama","architectures":["LlamaForSequenceClassification"]}`, func(*Request) {}, "causal head"},
+		{`{"model_type":"opt"}`, func(*Request) {}, "2048 positions"},
 	} {
 		r := Request{Model: read(t, x.config), Card: card(t, "l4"), MaxModelLen: 4096}
 		x.change(&r)
@@ -155,7 +158,7 @@ func TestAllModels(t *testing.T) {
 	for name, m := range f.Models {
 		var weights [2]uint64
 		for i := range weights {
-			r := Request{Model: read(t, string(m.Config)), Card: card(t, "h200"), MaxModelLen: 4096, TP: int64(i + 1)}
+			r := Request{Model: read(t, string(m.Config)), Card: card(t, "h200"), MaxModelLen: 2048, TP: int64(i + 1)}
 			if err := r.settle(); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}

@@ -51,6 +51,9 @@ func (p *page) dryHead(head DryHead, d *dry.Document) {
 	if why, ok := strings.CutPrefix(a.Ended, "error: "); ok {
 		p.wrapped("  ", "The dry run ended with an error, and the answer is about what came before it: "+Clean(why))
 	}
+	if a.Ended == "interrupted" {
+		p.wrapped("  ", "The dry run was interrupted, and the answer is about what came before.")
+	}
 	if d.Exit != nil && *d.Exit != 0 {
 		p.wrapped("  ", fmt.Sprintf("The script ended with exit status %d.", *d.Exit))
 	}
@@ -76,7 +79,10 @@ func drySubject(a *dry.Answer) string {
 	if a.Card != "" {
 		said += ", as on " + Clean(a.Card)
 	}
-	return said + fmt.Sprintf(", torch %s, %s events", Clean(a.Torch), units.Count(int64(a.Events)))
+	if a.Torch != "" {
+		said += ", torch " + Clean(a.Torch)
+	}
+	return said + fmt.Sprintf(", %s events", units.Count(int64(a.Events)))
 }
 
 // fewLines is how many of the script's lines are shown unless all are asked for.

@@ -213,7 +213,7 @@ func (p *page) peaks(a *plan.Outcome, beside []plan.Beside) {
 	for _, b := range beside {
 		p.wrapped(fmt.Sprintf("  %-10s %12s   ", b.Where, units.Size(b.Bytes)), besideText(b))
 	}
-	p.line("  %-10s %12s   %s", "peak is in", stepText(a.BindingPhase, a.BindingStep), "")
+	p.line("  peak is in %s", stepText(a.BindingPhase, a.BindingStep))
 	if l := a.Limited; l != nil && (l.Retries > 0 || l.PeakReserved < a.PeakReserved) {
 		p.wrapped("  under the limit: ", limitedText(l)+". The peaks above are those of a run without a limit")
 	}

@@ -173,7 +173,10 @@ func firstText(f *plan.FirstPair) string {
 	if f.Change == "extra" {
 		what, said = strings.TrimSuffix(f.What+" of "+f.Where, " of "), "planned but not recorded"
 	}
-	said = fmt.Sprintf("they part in the %s: %s is %s, by %s", stepText(f.Phase, f.Step), units.Size(f.Bytes), said, Clean(what))
+	said = fmt.Sprintf("they part in the %s: %s is %s", stepText(f.Phase, f.Step), units.Size(f.Bytes), said)
+	if what != "" {
+		said += ", by " + Clean(what)
+	}
 	if f.After != "" {
 		said += ", after " + Clean(f.After)
 	}

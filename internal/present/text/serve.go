@@ -3,6 +3,7 @@ package text
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/serve"
 	"github.com/ashlar-mem/ashlar/internal/units"
@@ -11,9 +12,6 @@ import (
 // Serve writes what a server has left for its cache.
 func Serve(w io.Writer, name string, a *serve.Answer, style Style) error {
 	p := &page{w: w, style: style}
-	p.name("", name)
-	p.wrapped("  ", serveSubject(a))
-	p.printf("\n")
 	p.verdict(serveVerdict(a))
 	if a.Tokens > 0 {
 		p.wrapped("  ", serveRoom(a))
@@ -24,6 +22,9 @@ func Serve(w io.Writer, name string, a *serve.Answer, style Style) error {
 	case a.Engine == "vllm":
 		p.wrapped("  ", fmt.Sprintf("No known card holds one such request with --tp %d: give more ranks or a shorter length.", a.TP))
 	}
+	p.printf("\n")
+	p.name("", name)
+	p.wrapped("  ", serveSubject(a))
 	p.serveParts(a)
 	p.list("Assumed", a.Assumed)
 	p.list("Not modelled", a.NotModelled)
@@ -43,16 +44,16 @@ func serveSubject(a *serve.Answer) string {
 
 // serveVerdict says whether a request of the maximal length fits.
 func serveVerdict(a *serve.Answer) string {
-	length := units.Count(a.MaxModelLen)
+	length, without := units.Count(a.MaxModelLen), strings.TrimRight(" "+withoutText(a.LeavesOut), " ")
 	switch {
 	case a.Fits == nil && a.Smallest == "":
 		return fmt.Sprintf("Not even %s holds a request of %s tokens.", a.Card, length)
 	case a.Fits == nil:
 		return fmt.Sprintf("On %s a request of %s tokens fits.", a.Card, length)
 	case *a.Fits && a.Engine == "hf":
-		return fmt.Sprintf("FITS: a batch of %s requests of %s tokens on %s.", units.Count(a.MaxSeqs), length, a.Card)
+		return fmt.Sprintf("FITS%s: a batch of %s requests of %s tokens on %s.", without, units.Count(a.MaxSeqs), length, a.Card)
 	case *a.Fits:
-		return fmt.Sprintf("FITS: %.2f requests of %s tokens at once on %s.", a.Concurrency, length, a.Card)
+		return fmt.Sprintf("FITS%s: %.2f requests of %s tokens at once on %s.", without, a.Concurrency, length, a.Card)
 	case a.Engine == "hf":
 		return fmt.Sprintf("DOES NOT FIT: not one request of %s tokens on %s.", length, a.Card)
 	case a.Available <= 0:

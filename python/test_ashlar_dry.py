@@ -1,0 +1,101 @@
+"""What of the dry recorder can be tested without PyTorch: the ledger it writes, and the driver that stands in for one."""
+import base64
+import ctypes
+import gzip
+import json
+import os
+import platform
+import sys
+import tempfile
+import types
+import unittest
+import zlib
+from unittest import mock
+
+
+def load():
+    """ashlar_dry with a torch that has nothing but the names."""
+    torch = mock.MagicMock(name="torch")
+    torch.Tensor = type("Tensor", (), {})
+    torch.Size = tuple
+    fake = types.ModuleType("torch._subclasses.fake_tensor")
+    fake.FakeTensor = type("FakeTensor", (torch.Tensor,), {})
+    fake.FakeTensorMode = type("FakeTensorMode", (), {})
+    fake.unset_fake_temporarily = mock.MagicMock()
+    dispatch = types.ModuleType("torch.utils._python_dispatch")
+    dispatch.TorchDispatchMode = type("TorchDispatchMode", (), {})
+    modules = {"torch": torch, "torch._subclasses": mock.MagicMock(), "torch._subclasses.fake_tensor": fake, "torch.utils": mock.MagicMock(),
+               "torch.utils._python_dispatch": dispatch}
+    with mock.patch.dict(sys.modules, modules):
+        sys.modules.pop("ashlar_dry", None)
+        sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+        try:
+            import ashlar_dry
+        finally:
+            sys.path.pop(0)
+    sys.modules.pop("ashlar_dry", None)
+    return ashlar_dry
+
+
+class TestLedger(unittest.TestCase):
+    def test_lines(self):
+        dry = load()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "run.dry.gz")
+            ledger = dry.Ledger(path)
+            ledger.head(torch="2.11.0", argv=["train.py"])
+            first, again = [ledger.stack() for _ in range(2)]
+            ledger.line("m", "steps", 1)
+            ledger.close()
+            ledger.line("m", "late", None)  # nothing is written after the end
+            with gzip.open(path, "rt") as f:
+                lines = [json.loads(line) for line in f]
+        self.assertEqual(lines[0]["ashlar_dry"], dry.VERSION)
+        self.assertEqual(lines[-1], ["m", "steps", 1])
+        self.assertEqual(first, again)
+        frames = [x for x in lines[1:] if x[0] == "F"]
+        self.assertIn("test_lines", [f[4] for f in frames])
+        self.assertNotIn(os.path.basename(dry.__file__), [os.path.basename(f[2]) for f in frames])
+
+    def test_plain(self):
+        dry = load()
+        tensor = dry.torch.Tensor()
+        count = [0]
+        args = [dry.plain(x, count) for x in (tensor, [tensor, None], 1.5, float("inf"), True, (1, 2), "mean")]
+        self.assertEqual(args, [{"t": 0}, [{"t": 1}, None], 1.5, "inf", True, [1, 2], "mean"])
+        json.dumps(args)
+
+    def test_unknown_compares_with_nothing(self):
+        loss = load().Unknown(0.0)
+        self.assertFalse(loss < 1.0 or loss > 1.0 or loss <= 1.0 or loss >= 1.0)
+        self.assertEqual("%.2f" % loss, "0.00")
+
+
+@unittest.skipUnless(platform.machine() == "x86_64" and sys.platform == "linux", "the stand-in is built for Linux on x86_64")
+class TestStandIn(unittest.TestCase):
+    def test_answers(self):
+        dry = load()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "libcuda.so.1")
+            with open(path, "wb") as f:
+                f.write(zlib.decompress(base64.b85decode(dry.STAND_IN["x86_64"])))
+            self.assertIn("cuDevicePrimaryCtxGetState", dry.symbols(path, [b"cuDevicePrimaryCtx"]))
+            library = ctypes.CDLL(path)
+        flags, active = ctypes.c_uint(7), ctypes.c_int(7)
+        self.assertEqual(library.cuDevicePrimaryCtxGetState(0, ctypes.byref(flags), ctypes.byref(active)), 0)
+        self.assertEqual((flags.value, active.value), (0, 0))
+        self.assertNotEqual(library.cuInit(0), 0)
+
+    def test_rewritten(self):
+        dry = load()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "library.so")
+            with open(path, "wb") as f:
+                f.write(zlib.decompress(base64.b85decode(dry.STAND_IN["x86_64"])))
+            library = ctypes.CDLL(path)
+            dry.rewrite(path, {"cuInit": 42})
+            self.assertEqual(library.cuInit(0), 42)
+
+
+if __name__ == "__main__":
+    unittest.main()
