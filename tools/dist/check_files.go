@@ -274,7 +274,7 @@ func checkReproducible(out, work string) error {
 		return err
 	}
 	if !bytes.Equal(first, second) {
-		return fmt.Errorf("a second build differs:\n%s---\n%s", first, second)
+		return fmt.Errorf("a second build differs; if sources changed since the first, run make dist again:\n%s---\n%s", first, second)
 	}
 	fmt.Println("a second build has the same bytes")
 	return nil
