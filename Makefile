@@ -6,7 +6,7 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host truth advice deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
+.PHONY: lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host dist dist-test dist-host truth advice deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
 
 build: engine
 	$(GO) build -o $(BIN) ./cmd/ashlar
@@ -40,8 +40,25 @@ demo: build
 	@echo "\$$ ashlar tune --limit 7609MiB $(DEMO)"
 	@$(BIN) tune --limit 7609MiB $(DEMO)
 
-test: lint unit typecheck race invariants fuzz-short browser
+test: lint unit typecheck race invariants fuzz-short browser dist-host
 	@echo "all tests passed"
+
+# What users install, into dist: wheels, archives, a Debian package, an image. The same sources give the same bytes.
+dist: engine
+	@tools/scripts/setup gcc g++ aarch64-linux-gnu-g++
+	$(GO) -C tools run ./dist
+
+# Installs and uses what make dist made, in empty environments.
+dist-test:
+	@test -f dist/SHA256SUMS || $(MAKE) dist
+	@tools/scripts/setup python3 venv
+	$(GO) -C tools run ./dist -check
+
+# The same for the wheel of this machine alone.
+dist-host: engine
+	@tools/scripts/setup python3 venv
+	$(GO) -C tools run ./dist -host -out bin/dist
+	$(GO) -C tools run ./dist -host -out bin/dist -check
 
 # What takes too long for every change: nothing is left out or shortened.
 test-all: test race-all invariants-all browser-matrix browser-firefox
@@ -229,7 +246,7 @@ tune:
 
 help:
 	@echo "make demo          why a real run died of fragmentation, and the setting that saves it"
-	@echo "make test          lint, unit tests, race detector, invariants, each parser's fuzzer for a while, the page in a browser"
+	@echo "make test          lint, unit tests, race detector, invariants, each parser's fuzzer for a while, the page in a browser, the wheel in an empty environment"
 	@echo "make test-all      the same, then the race detector and the invariants on all of it, the page in every browser"
 	@echo "make browser       the page in Chromium: what make test does of it"
 	@echo "make browser-matrix   the page in all Chromiums, its layout from 640 to 3840 px, light and dark"
@@ -238,6 +255,8 @@ help:
 	@echo "make build         build $(BIN)"
 	@echo "make bench         benchmarks of the engine"
 	@echo "make lib           build bin/libashlar.so, the allocator for PyTorch (docs/gpu.md)"
+	@echo "make dist          what users install, into dist: wheels, archives, a Debian package, an image (docs/install.md)"
+	@echo "make dist-test     install and use what is in dist, and build it once more"
 	@echo "make gpu           build what is carried to a machine with a GPU into bin/gpu (tools/bench/gpu/README.md)"
 	@echo "make bench-device  build bin/alloc.test to be timed beside PyTorch (tools/bench/torch/README.md)"
 	@echo "make bench-load    time and memory of reading snapshots, beside Python's pickle.load"

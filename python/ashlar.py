@@ -746,7 +746,8 @@ def _main(argv):
     if not argv:
         sys.stderr.write(USAGE)
         return 2
-    sys.modules["ashlar"] = sys.modules[__name__]  # one recorder, also for a script that imports it
+    if __name__ == "__main__":
+        sys.modules["ashlar"] = sys.modules[__name__]  # one recorder, also for a script that imports it
     record(**options)
     sys.argv = argv
     here = _attempt(os.getcwd) or ""  # it may be gone

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/ashlar-mem/ashlar v0.0.0-00010101000000-000000000000
 	github.com/evanw/esbuild v0.28.2
+	golang.org/x/sync v0.23.0
 )
 
 require (
@@ -13,7 +14,6 @@ require (
 	github.com/klauspost/compress v1.20.3 // indirect
 	golang.org/x/exp/typeparams v0.0.0-20231108232855-2478ac86f678 // indirect
 	golang.org/x/mod v0.41.0 // indirect
-	golang.org/x/sync v0.23.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/tools v0.51.0 // indirect
 	honnef.co/go/tools v0.8.2 // indirect

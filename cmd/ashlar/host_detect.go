@@ -62,6 +62,9 @@ permission, or the command cannot be started.`,
 		if err != nil {
 			return err
 		}
+		if err := hostSystem(); err != nil {
+			return err
+		}
 		if !command && cmd.Flags().Changed("settle") {
 			return errors.New("--settle is for a COMMAND that is started")
 		}

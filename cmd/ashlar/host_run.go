@@ -38,8 +38,8 @@ func (o *hostOptions) add(cmd *cobra.Command, settle time.Duration) {
 
 func (o *hostOptions) check(cmd *cobra.Command) error {
 	switch {
-	case runtime.GOOS != "linux":
-		return failure{errors.New("host needs Linux: it measures through /proc")}
+	case hostSystem() != nil:
+		return hostSystem()
 	case o.repeat < 1 || o.repeat > maxRepeat:
 		return fmt.Errorf("--repeat is %d: it must be from 1 to %d", o.repeat, maxRepeat)
 	case o.settle < 0:
@@ -53,6 +53,14 @@ func (o *hostOptions) check(cmd *cobra.Command) error {
 }
 
 const maxRepeat = 100
+
+// hostSystem fails where processes cannot be measured.
+func hostSystem() error {
+	if runtime.GOOS != "linux" {
+		return failure{errors.New("host needs Linux: it measures through /proc")}
+	}
+	return nil
+}
 
 // hostRunOptions are the flags of run.
 type hostRunOptions struct {

@@ -159,7 +159,7 @@ func (o *reportOptions) write(ctx context.Context, std stdio, file string, setti
 
 // collect gathers all that a report has.
 func (o *reportOptions) collect(ctx context.Context, std stdio, file string, settings []whatif.Setting) (html.Input, *explain.Case, error) {
-	out := html.Input{Version: version.Text}
+	out := html.Input{Version: version.Program()}
 	in, err := readInput(ctx, std, file)
 	if err != nil {
 		return out, nil, err

@@ -49,7 +49,7 @@ func newRoot(std stdio) *cobra.Command {
 		Short: "Explain GPU memory of PyTorch programs",
 		Long: "Ashlar explains GPU memory to people who train and serve models with PyTorch.\n" +
 			"It never sends anything anywhere.",
-		Version:       version.Text,
+		Version:       version.Program(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"runtime"
 	"unsafe"
-
-	"github.com/ebitengine/purego"
 )
 
 // Capture modes of a thread.
@@ -54,8 +52,7 @@ func (c *call) out(p unsafe.Pointer) uintptr { return uintptr(p) }
 // memory of the call, because SyscallN lets its own escape to the heap.
 func (c *call) raw(s symbol, args ...uintptr) int {
 	n := copy(c.args[:], args)
-	r, _, _ := purego.SyscallN(c.lib.addr[s], c.args[:n]...)
-	return int(int32(r))
+	return int(int32(invoke(c.lib.addr[s], c.args[:n]...)))
 }
 
 // do calls the driver and makes its refusal an error.

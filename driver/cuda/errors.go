@@ -12,6 +12,9 @@ var (
 	// ErrNoDriver is returned by Open where NVIDIA's driver is not installed.
 	ErrNoDriver = errors.New("no NVIDIA driver")
 
+	// errCannotLoad is why no library at all can be loaded.
+	errCannotLoad = errors.New("this program cannot load shared libraries")
+
 	// ErrNoDevice is returned by Open where the driver finds no GPU, and for
 	// an index that no GPU has.
 	ErrNoDevice = errors.New("no GPU")

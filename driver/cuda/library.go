@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -57,6 +58,9 @@ func (l *Library) load() (uintptr, error) {
 	var reasons []string
 	for _, name := range names {
 		handle, err := open(name)
+		if errors.Is(err, errCannotLoad) {
+			return 0, fmt.Errorf("%w: %w", ErrNoDriver, err)
+		}
 		if err == nil {
 			l.path = name
 			return handle, nil

@@ -1,4 +1,4 @@
-//go:build (darwin || freebsd || linux || netbsd) && !android
+//go:build (darwin || freebsd || linux || netbsd) && !android && !static
 
 package cuda
 
@@ -23,4 +23,10 @@ func lookup(handle uintptr, name string) uintptr {
 		return 0
 	}
 	return addr
+}
+
+// invoke calls a function of a shared library.
+func invoke(addr uintptr, args ...uintptr) uintptr {
+	r, _, _ := purego.SyscallN(addr, args...)
+	return r
 }

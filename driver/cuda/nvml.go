@@ -6,8 +6,6 @@ import (
 	"strings"
 	"sync"
 	"unsafe"
-
-	"github.com/ebitengine/purego"
 )
 
 // nvml is NVIDIA's management library, loaded when it is first asked. One
@@ -91,8 +89,7 @@ func (n *nvml) start() error {
 }
 
 func (n *nvml) raw(f nvmlFunction, args ...uintptr) int {
-	r, _, _ := purego.SyscallN(n.addr[f], args...)
-	return int(int32(r))
+	return int(int32(invoke(n.addr[f], args...)))
 }
 
 func (n *nvml) do(f nvmlFunction, args ...uintptr) error {
@@ -109,7 +106,7 @@ func (n *nvml) check(f nvmlFunction, code int) error {
 	}
 	text := "no text"
 	if n.addr[nvmlErrorString] != 0 {
-		r, _, _ := purego.SyscallN(n.addr[nvmlErrorString], uintptr(code))
+		r := invoke(n.addr[nvmlErrorString], uintptr(code))
 		if p := *(*unsafe.Pointer)(unsafe.Pointer(&r)); p != nil {
 			text = cString(p)
 		}

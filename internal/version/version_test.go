@@ -2,6 +2,7 @@ package version
 
 import (
 	"os"
+	"runtime/debug"
 	"strings"
 	"testing"
 )
@@ -19,5 +20,23 @@ func TestChangeLog(t *testing.T) {
 	}
 	if dev && !strings.Contains(string(text), "## Unreleased") {
 		t.Errorf("%s, and CHANGELOG.md has nothing that is not released", Text)
+	}
+}
+
+// What go install fetched says which version it is; a build in a work tree has
+// the version of its sources, whatever the repository's tags are.
+func TestOfModule(t *testing.T) {
+	for _, x := range []struct {
+		module debug.Module
+		want   string
+	}{
+		{debug.Module{Version: "v0.3.1", Sum: "h1:x"}, "0.3.1"},
+		{debug.Module{Version: "v0.0.0-20260101000000-0123456789ab+dirty"}, Text},
+		{debug.Module{Version: "(devel)"}, Text},
+		{debug.Module{}, Text},
+	} {
+		if got := ofModule(x.module); got != x.want {
+			t.Errorf("%+v is %s, want %s", x.module, got, x.want)
+		}
 	}
 }

@@ -189,8 +189,7 @@ func (c *child) stop() {
 			for _, pid := range left {
 				if !asked[pid] {
 					asked[pid] = true
-					syscall.Kill(pid, round.signal)    // gone already: fine
-					syscall.Kill(pid, syscall.SIGCONT) // what is stopped cannot follow
+					end(pid, round.signal)
 				}
 			}
 			pause = min(2*pause, 10*commandPoll)

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/user"
 	"strconv"
-	"syscall"
 )
 
 // Credentials are the rights of a process, as everybody may know them.
@@ -45,8 +44,8 @@ func ReadCredentials(pid int) (*Credentials, error) {
 	if err != nil {
 		return nil, classify(pid, err)
 	}
-	if s, ok := info.Sys().(*syscall.Stat_t); ok {
-		c.Closed = c.UID != 0 && int(s.Uid) != c.UID
+	if uid, ok := owner(info); ok {
+		c.Closed = c.UID != 0 && uid != c.UID
 	}
 	return &c, nil
 }

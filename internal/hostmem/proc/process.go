@@ -110,13 +110,6 @@ func OpenMapped(pid int, m *Mapping) (*os.File, error) {
 	return f, classify(pid, err)
 }
 
-func inode(info fs.FileInfo) uint64 {
-	if s, ok := info.Sys().(*syscall.Stat_t); ok {
-		return s.Ino
-	}
-	return 0
-}
-
 // Arguments are the words of the command line.
 func Arguments(pid int) ([]string, error) {
 	return words(pid, "cmdline")
