@@ -33,6 +33,7 @@ __all__ = ["dump", "guard", "record", "step", "stop"]
 
 
 def __getattr__(name):
+    # dir() does not list these: whatever walks over a module's names would import them all.
     for module, names in _LATER.items():
         if name == module:
             return importlib.import_module("." + module, __name__)
@@ -46,7 +47,3 @@ def __getattr__(name):
         except PackageNotFoundError:
             raise AttributeError("ashlar_mem is not installed, so it has no version") from None
     raise AttributeError("module %r has no attribute %r" % (__name__, name))
-
-
-def __dir__():
-    return sorted([*globals(), *_LATER, *(name for names in _LATER.values() for name in names)])
