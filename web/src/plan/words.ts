@@ -6,7 +6,7 @@ import type { Document as Answer, Failure, Reason } from '../types/plan.gen';
 import type { Offer } from '../types/view.gen';
 
 // Outcome is what plans and dry runs both have.
-export type Outcome = Omit<Answer, 'options' | 'model' | 'parameters' | 'preset' | 'beside' | 'measured' | 'rests_on' | 'max' | 'recompute' | 'sources'>;
+export type Outcome = Omit<Answer, 'options' | 'model' | 'parameters' | 'preset' | 'beside' | 'measured' | 'rests_on' | 'max' | 'recompute' | 'sources' | 'leaves_out'> & { leaves_out?: string[] };
 
 // phaseText names a phase with its step.
 export function phaseText(phase: string, step: number): string {
@@ -35,13 +35,14 @@ export function verdict(q: Question, a: Outcome, o: Offer): Verdict {
   if (a.fits === null || a.headroom_bytes === null) {
     return { mark: `Needs ${need}`, text: 'for the allocator at least. Choose a GPU or a limit to see whether that fits.', good: null };
   }
+  const without = a.leaves_out?.length ? `without ${a.leaves_out.map((part) => `the ${part}`).join(' and ')} ` : '';
   const into = roomText(q, a, o);
   const spare = a.headroom_bytes;
   if (a.fits && spare >= 0) {
     const may = a.tight ? ` But the plan may be up to ${size(a.range.reserved_high_bytes - a.peak_reserved_bytes)} too low: it may not fit.` : '';
-    return { mark: 'Fits', text: `into ${into}, with ${size(spare)} to spare: the run needs at least ${need}.${may}`, good: a.tight ? null : true };
+    return { mark: 'Fits', text: `${without}into ${into}, with ${size(spare)} to spare: the run needs at least ${need}.${may}`, good: a.tight ? null : true };
   }
-  if (a.fits) return { mark: 'Fits', text: `into ${into}.`, good: true };
+  if (a.fits) return { mark: 'Fits', text: `${without}into ${into}.`, good: true };
   if (spare < 0) return { mark: 'Does not fit', text: `into ${into}: ${size(-spare)} is missing; the run needs at least ${need}.`, good: false };
   return { mark: 'Does not fit', text: `into ${into}, although ${need} would do: a lower limit releases the cache at other moments, and that happens to help.`, good: false };
 }
