@@ -35,7 +35,7 @@ export function verdict(q: Question, a: Outcome, o: Offer): Verdict {
   if (a.fits === null || a.headroom_bytes === null) {
     return { mark: `Needs ${need}`, text: 'for the allocator at least. Choose a GPU or a limit to see whether that fits.', good: null };
   }
-  const without = a.leaves_out?.length ? `without ${a.leaves_out.map((part) => `the ${part}`).join(' and ')} ` : '';
+  const without = a.leaves_out?.length ? `without ${a.leaves_out.join(' and ')} ` : '';
   const into = roomText(q, a, o);
   const spare = a.headroom_bytes;
   if (a.fits && spare >= 0) {
