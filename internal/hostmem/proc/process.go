@@ -20,7 +20,8 @@ func Executable(pid int) (name string, deleted bool, err error) {
 	name, err = os.Readlink(path(pid, "exe"))
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			if _, alive := os.Stat(path(pid, "stat")); alive == nil {
+			// One that is ending has no program either, while its files are still there.
+			if stat, err := ReadStat(pid); err == nil && stat.Kernel {
 				return "", false, fmt.Errorf("process %d has no program: %w", pid, fs.ErrNotExist)
 			}
 		}
