@@ -34,6 +34,9 @@ func (s *scene) window() (from, to float64) {
 	return s.number("Number(document.querySelector('[data-field=window]').dataset.from)"), s.number("Number(document.querySelector('[data-field=window]').dataset.to)")
 }
 
+// windowWidth is how much of the axis the page shows.
+const windowWidth = "Number(document.querySelector('[data-field=window]').dataset.to) - Number(document.querySelector('[data-field=window]').dataset.from)"
+
 // holds waits until the window has a place of the axis in it.
 func (s *scene) holds(x float64) {
 	s.Helper()
@@ -172,14 +175,17 @@ func TestZoomAround(t *testing.T) {
 	for range 4 {
 		s.press("w")
 	}
-	s.until("Number(document.querySelector('[data-field=window]').dataset.to) - Number(document.querySelector('[data-field=window]').dataset.from) < 2000")
+	s.until(windowWidth + " < 2000")
 	s.holds(11000.5)
 	s.press("0")
 	s.until("!location.hash.includes('from=')")
+	s.until(windowWidth + " > 11000") // the way back has ended
 	for range 3 {
+		from, to := s.window()
 		s.click("[aria-label='Zoom in']")
+		s.until(fmt.Sprintf("%s < %g", windowWidth, 0.75*(to-from)))
 	}
-	s.until("Number(document.querySelector('[data-field=window]').dataset.to) - Number(document.querySelector('[data-field=window]').dataset.from) < 2000")
+	s.until(windowWidth + " < 2000")
 	s.holds(11000.5)
 	s.press("0")
 	s.until("!location.hash.includes('from=')")
