@@ -84,9 +84,9 @@ unit:
 
 # The race detector needs cgo, and so a C compiler. race takes the whole of every
 # package whose own code starts goroutines or locks, under -short, where slow tests
-# do less; race-all takes all packages and leaves nothing out.
+# do less; race-all takes all packages, the command, the planner and the generator of programs too, and leaves nothing out.
 CONCURRENT = $(shell grep -rlE '\bgo func|\.Go.func|\bsync\.|\batomic\.|\bspin\.|\bparallel\.|chan struct' --include='*.go' alloc cmd driver internal settings snapshot trace \
-	| grep -v -e _test.go -e /testdata/ -e cmd/ashlar-wasm | xargs -n1 dirname | sort -u | sed 's,^,./,')
+	| grep -v -e _test.go -e /testdata/ -e cmd/ashlar -e internal/plan/ -e internal/replay/generate | xargs -n1 dirname | sort -u | sed 's,^,./,')
 race:
 	@if command -v $${CC:-gcc} >/dev/null; then \
 		set -ex; export CGO_ENABLED=1; $(GO) test -vet=off -race -short $(CONCURRENT); \
