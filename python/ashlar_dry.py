@@ -426,7 +426,7 @@ class Recorder(TorchDispatchMode):
             ledger.line("o", kind, stack, self.thread(func, node, inputs, outputs), self.stream, inputs, outputs)
             if func is aten._to_copy.default and given[0].device.type == "cpu" and made[0].device.type == "cuda":
                 ledger.line("c", "input", outputs)
-            if func.namespace not in NAMESPACES or any(t.layout != torch.strided for t in given) or any(t.layout != torch.strided for t in made):
+            if func.namespace not in NAMESPACES:
                 ledger.line("u", str(func), stack)
 
     def thread(self, func, node, inputs, outputs):

@@ -57,9 +57,9 @@ type Refusal struct {
 
 // reason is one wording of a refusal.
 type reason struct {
-	kind, library, pattern string
-	set                    func(*Refusal, found)
-	parts                  []part
+	kind, from, pattern string
+	set                 func(*Refusal, found)
+	parts               []part
 }
 
 // reasons are all wordings. Those without numbers count only where Python prints
@@ -166,7 +166,7 @@ func (w *window) refusal(anchor int) (r *Refusal, start, end int) {
 			if _, raised := w.exception(start); end <= anchor || why.set == nil && !raised {
 				continue
 			}
-			r = &Refusal{Kind: why.kind, Library: why.library, Device: -1}
+			r = &Refusal{Kind: why.kind, Library: why.from, Device: -1}
 			if why.set != nil {
 				why.set(r, f)
 			}

@@ -41,11 +41,11 @@ func (t target) isHost() bool { return t.os == runtime.GOOS && t.arch == runtime
 // A build is what was compiled for a target.
 type build struct {
 	target
-	command []byte
-	library []byte // libashlar.so, or nil
-	tag     string // the platform of its wheel
-	glibc   [2]int // the oldest that command and library start with
-	parts   *parts
+	command   []byte
+	allocator []byte // libashlar.so, or nil
+	tag       string // the platform of its wheel
+	glibc     [2]int // the oldest that command and library start with
+	parts     *parts
 }
 
 func (t target) build(work string) (*build, error) {
@@ -97,7 +97,7 @@ func (b *build) addLibrary(path string) error {
 	if err != nil {
 		return err
 	}
-	if b.library, err = os.ReadFile(path); err != nil {
+	if b.allocator, err = os.ReadFile(path); err != nil {
 		return err
 	}
 	return b.need(path)

@@ -19,8 +19,8 @@ func (b *build) debian(out string) error {
 	}
 	files := []file{{"usr/bin/ashlar", b.command, 0o755}}
 	depends := fmt.Sprintf("libc6 (>= %d.%d)", b.glibc[0], b.glibc[1])
-	if b.library != nil {
-		files = append(files, file{"usr/lib/" + b.machineTag + "-linux-gnu/libashlar.so", b.library, 0o644})
+	if b.allocator != nil {
+		files = append(files, file{"usr/lib/" + b.machineTag + "-linux-gnu/libashlar.so", b.allocator, 0o644})
 		depends += ", libgcc-s1, libstdc++6"
 	}
 	files = append(files, file{doc + "copyright", append(append(own, '\n'), b.parts.text...), 0o644}, file{doc + "sbom.cdx.json", b.parts.sbom, 0o644})

@@ -23,8 +23,8 @@ func (b *build) wheel(out string) error {
 	if err != nil {
 		return err
 	}
-	if b.library != nil {
-		files = append(files, file{"ashlar_mem/libashlar.so", b.library, 0o755})
+	if b.allocator != nil {
+		files = append(files, file{"ashlar_mem/libashlar.so", b.allocator, 0o755})
 	}
 	base := "ashlar_mem-" + pythonVersion()
 	files = append(files, file{base + ".data/scripts/" + b.file(), b.command, 0o755})

@@ -5,15 +5,8 @@ package eager
 // channels, height, width]. In the lower type under autocast.
 func (m *Machine) PatchConv(x, w, bias *Tensor) *Tensor {
 	const op = "cudnn_convolution"
-	bias = m.Lower(bias)
-	w = m.Lower(w)
-	in := m.Lower(x)
+	in, w, bias, n := m.convolved(x, w, bias)
 	defer Drop(in, w, bias)
-	n := m.node("ConvolutionBackward0", in, w, bias)
-	if n != nil {
-		n.save(in)
-		n.save(w)
-	}
 	y := m.Empty(op, in.dtype, in.dim[0], w.dim[0], in.dim[2]/w.dim[2], in.dim[3]/w.dim[3])
 	m.Scratch(patchesOf(in, w, y).forward(), op)
 	if n != nil {
@@ -21,6 +14,20 @@ func (m *Machine) PatchConv(x, w, bias *Tensor) *Tensor {
 		n.made(y)
 	}
 	return y
+}
+
+// convolved is what a convolution begins with: its operands in the lower type under
+// autocast, which the caller drops, and its node, which keeps two of them.
+func (m *Machine) convolved(x, w, bias *Tensor) (in, kernel, add *Tensor, n *Node) {
+	add = m.Lower(bias)
+	kernel = m.Lower(w)
+	in = m.Lower(x)
+	n = m.node("ConvolutionBackward0", in, kernel, add)
+	if n != nil {
+		n.save(in)
+		n.save(kernel)
+	}
+	return in, kernel, add, n
 }
 
 // patchConvGrad is convolution_backward for an input that needs no gradient.
@@ -47,16 +54,9 @@ func (m *Machine) patchConvGrad(n *Node, g []*Tensor) []*Tensor {
 // two convolutions in three runs: cuDNN copies what it reads and writes, channels
 // last. The gradient of the kernel takes more than that where it is split.
 func (m *Machine) Conv1d(x, w, bias *Tensor, stride, padding int64) *Tensor {
-	bias = m.Lower(bias)
-	w = m.Lower(w)
-	in := m.Lower(x)
-	defer Drop(in, w, bias)
-	n := m.node("ConvolutionBackward0", in, w, bias)
-	if n != nil {
-		n.save(in)
-		n.save(w)
-	}
 	const op = "cudnn_convolution"
+	in, w, bias, n := m.convolved(x, w, bias)
+	defer Drop(in, w, bias)
 	y := m.Empty(op, in.dtype, in.dim[0], w.dim[0], (in.dim[2]+2*padding-w.dim[2])/stride+1)
 	copies := in.Bytes() + w.Bytes() + y.Bytes()
 	switch {

@@ -57,8 +57,8 @@ func (r *running) formatted(last bool, ts ...*Tensor) (done func()) {
 	}
 }
 
-// library is a workspace of cuDNN, and whether it is sure.
-func (r *running) library(bytes int64, sure bool) {
+// cudnnSpace takes a workspace of cuDNN; sure says whether it was measured.
+func (r *running) cudnnSpace(bytes int64, sure bool) {
 	if !sure {
 		r.kernels.guessed = max(r.kernels.guessed, bytes)
 	}
@@ -75,7 +75,7 @@ func convolve(r *running) {
 	}
 	done := r.formatted(c.ChannelsLast, r.in[0], r.in[1])
 	r.output(0)
-	r.library(c.Forward())
+	r.cudnnSpace(c.Forward())
 	done()
 }
 
@@ -89,11 +89,11 @@ func convolveBackward(r *running) {
 	done := r.formatted(c.ChannelsLast, g, x, w)
 	if slot[0] >= 0 {
 		r.output(slot[0])
-		r.library(c.Input())
+		r.cudnnSpace(c.Input())
 	}
 	if slot[1] >= 0 {
 		r.output(slot[1])
-		r.library(c.Weight())
+		r.cudnnSpace(c.Weight())
 	}
 	done()
 	if slot[2] >= 0 { // the bias
