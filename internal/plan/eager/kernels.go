@@ -79,22 +79,7 @@ func (k *Kernels) Run(c *Call) (moves []Move, known bool) {
 	for i := range c.Out { // those that no rule has made
 		r.output(i)
 	}
-	return r.moves(), known && !c.sparse()
-}
-
-// sparse reports whether a call computes a tensor that is not strided: what it
-// allocates is not known.
-func (c *Call) sparse() bool {
-	name, _ := c.name()
-	if name == "detach" || name == "alias" {
-		return false
-	}
-	for i := range c.Out {
-		if c.Out[i].Stride == nil && len(c.Out[i].Shape) > 0 {
-			return true
-		}
-	}
-	return false
+	return r.moves(), known
 }
 
 // name is the op without its overload, and whether it is one of PyTorch's.
