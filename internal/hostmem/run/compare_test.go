@@ -297,7 +297,7 @@ func TestVerified(t *testing.T) {
 	if c.NoEffect() != nil {
 		t.Error("a preload without effect")
 	}
-	c = mustCompare(t, Spec{Command: []string{"env", "-u", "LD_PRELOAD", "/bin/sleep", "0.5"}}, ready, 1)
+	c = mustCompare(t, Spec{Command: []string{"env", "-u", "LD_PRELOAD", "/bin/sleep", "3"}}, ready, 1)
 	if r := c.Results[0]; r.Error != nil || !r.Verified {
 		t.Errorf("glibc: %v", r.Error)
 	}

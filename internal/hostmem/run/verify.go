@@ -59,7 +59,7 @@ func (m *measuring) checkMalloc() {
 	if seen >= most-most/10 {
 		pid = m.verify.pid
 	}
-	if pid == 0 || most < m.verify.largest || m.known(pid) {
+	if pid == 0 || most < m.verify.largest && !m.replaced(pid) || m.known(pid) {
 		return
 	}
 	found, err := detect.Alone(pid)
@@ -86,11 +86,18 @@ func (m *measuring) checkMalloc() {
 // the same: the process runs the same program.
 func (m *measuring) known(pid int) bool {
 	f := m.verify.found
-	if f == nil || pid != m.verify.pid || f.Confidence != detect.Certain || m.wrong() != "" {
+	return f != nil && pid == m.verify.pid && f.Confidence == detect.Certain && m.wrong() == "" && !m.replaced(pid)
+}
+
+// replaced reports whether the process that was looked at runs another program
+// by now, as one begun by env does. How large the first one was says nothing then.
+func (m *measuring) replaced(pid int) bool {
+	f := m.verify.found
+	if f == nil || pid != m.verify.pid {
 		return false
 	}
 	program, _, err := proc.Executable(pid)
-	return err == nil && program == f.Executable
+	return err != nil || program != f.Executable
 }
 
 // verdict enters whether the run used the malloc of its variant. A run whose
