@@ -83,6 +83,23 @@ type kind struct {
 	kwargs  map[string]any
 }
 
+// sparse returns the size that the sparse results of a call would have if they
+// were dense. PyTorch tells nothing of what a sparse tensor without bytes holds.
+func (k *kind) sparse() int64 {
+	var total int64
+	for _, m := range k.out {
+		if m.Stride != nil || len(m.Shape) == 0 {
+			continue
+		}
+		n := m.DType.Size()
+		for _, d := range m.Shape {
+			n = min(n, maxBytes/max(d, 1)) * d
+		}
+		total += n
+	}
+	return total
+}
+
 // storage is the memory behind tensors.
 type storage struct {
 	bytes int64
