@@ -44,8 +44,10 @@ type Recording struct {
 	Header
 	Notes   []Note // what was answered for want of bytes
 	Unknown []Note // ops that the recorder does not know
-	Ended   string // why the run ended: "steps", "script", "interrupted" or "error: ..."
-	Saves   []string
+	// Compiled is how many graphs of torch.compile ran as Inductor compiled them.
+	Compiled int
+	Ended    string // why the run ended: "steps", "script", "interrupted" or "error: ..."
+	Saves    []string
 	// Cut says why the file ends before its end; empty if it does not.
 	Cut    string
 	Events int // lines of births, deaths, calls and moments
