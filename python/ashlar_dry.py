@@ -268,11 +268,9 @@ class Recorder(TorchDispatchMode):
         if self.off or self.on_cpu(func, given, args, kwargs):
             with unset_fake_temporarily():
                 return func(*args, **kwargs)
-        if composite(func):
+        if composite(func):  # C++ takes it apart: Python's way, func.decompose, copies in dropout
             with self:
-                out = func.decompose(*args, **kwargs)
-            if out is not NotImplemented:
-                return out
+                return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
         out = self.run(func, given, args, kwargs)
         made = tensors(out, [])
         if func.namespace != "prim" and (any(t.device.type == "cuda" for t in made) or any(t.device.type == "cuda" for t in given)):
