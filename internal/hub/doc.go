@@ -1,0 +1,8 @@
+// Package hub keeps messages in NATS JetStream: in a folder of this machine,
+// served inside this process without a port, or in a cluster that is named by its
+// URL. It is the only package that imports NATS.
+//
+// One process owns a folder, by a lock. Other processes of the same user reach it
+// over a unix socket in the folder. Every call has a deadline, and is tried again
+// if the server did not answer.
+package hub

@@ -1,0 +1,254 @@
+package hub
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/ashlar-mem/ashlar/internal/hub/hubtest"
+)
+
+// childVariable makes the test binary a process that appends until it is killed.
+const childVariable = "ASHLAR_HUB_CHILD"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childVariable); dir != "" {
+		if err := appendForever(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+var testStream = StreamOptions{Name: "TEST", Prefix: "test"}
+
+// appendForever prints each number when it is stored.
+func appendForever(dir string) error {
+	ctx := context.Background()
+	h, err := Open(ctx, Options{Dir: dir})
+	if err != nil {
+		return err
+	}
+	s, err := h.Stream(ctx, testStream)
+	if err != nil {
+		return err
+	}
+	n, seq := 0, uint64(0)
+	if m, err := s.Last(ctx, "a"); err == nil {
+		n, _ = strconv.Atoi(string(m.Data))
+		seq = m.Seq
+	}
+	for {
+		n++
+		if seq, err = s.Append(ctx, "a", []byte(strconv.Itoa(n)), seq); err != nil {
+			return err
+		}
+		fmt.Println(n)
+	}
+}
+
+func open(t *testing.T, o Options) *Hub {
+	t.Helper()
+	h, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	return h
+}
+
+func stream(t *testing.T, h *Hub) *Stream {
+	t.Helper()
+	s, err := h.Stream(t.Context(), testStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// What was acknowledged is there after kill -9, and nothing is there twice.
+func TestKill(t *testing.T) {
+	dir, acknowledged := t.TempDir(), 0
+	for range 3 {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), childVariable+"="+dir)
+		cmd.Stderr = os.Stderr
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(out)
+		for range 200 {
+			if !lines.Scan() {
+				break
+			}
+			acknowledged, _ = strconv.Atoi(lines.Text())
+		}
+		cmd.Process.Kill()
+		for lines.Scan() {
+			acknowledged, _ = strconv.Atoi(lines.Text())
+		}
+		cmd.Wait()
+	}
+	if acknowledged < 600 {
+		t.Fatalf("only %d were stored", acknowledged)
+	}
+	s, want := stream(t, open(t, Options{Dir: dir})), 1
+	for m, err := range s.All(t.Context(), "a") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(m.Data) != strconv.Itoa(want) {
+			t.Fatalf("message %d is %s", want, m.Data)
+		}
+		want++
+	}
+	if want <= acknowledged {
+		t.Errorf("%d are stored, %d were acknowledged", want-1, acknowledged)
+	}
+}
+
+// A second user of a folder goes through the first.
+func TestTwo(t *testing.T) {
+	dir := t.TempDir()
+	a, b := open(t, Options{Dir: dir}), open(t, Options{Dir: dir})
+	if !a.Owner() || b.Owner() {
+		t.Fatalf("owners: %v, %v", a.Owner(), b.Owner())
+	}
+	if info, err := os.Stat(socketFile(dir)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("socket: %v, %v", info.Mode(), err)
+	}
+	one, two := stream(t, a), stream(t, b)
+	seq, err := two.Append(t.Context(), "x", []byte("1"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := one.Append(t.Context(), "x", []byte("2"), 0); !errors.Is(err, ErrMoved) {
+		t.Errorf("an append that believes the subject empty: %v", err)
+	}
+	if _, err := one.Append(t.Context(), "x", []byte("2"), seq); err != nil {
+		t.Error(err)
+	}
+	if m, err := two.Last(t.Context(), "x"); err != nil || string(m.Data) != "2" || m.Subject != "x" {
+		t.Errorf("last: %+v, %v", m, err)
+	}
+}
+
+func TestPurge(t *testing.T) {
+	s := stream(t, open(t, Options{Dir: t.TempDir()}))
+	for _, subject := range []string{"a", "b"} {
+		if _, err := s.Append(t.Context(), subject, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx := t.Context()
+	a, err := s.Append(ctx, "c", []byte("1"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Purge(ctx, "c", a+1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Last(ctx, "c"); !errors.Is(err, ErrNone) {
+		t.Errorf("after the purge: %v", err)
+	}
+	if _, err := s.Append(ctx, "c", []byte("2"), 0); err != nil {
+		t.Errorf("a subject that was emptied: %v", err)
+	}
+	names, err := s.Subjects(ctx)
+	if err != nil || strings.Join(names, " ") != "a b c" {
+		t.Errorf("subjects: %v, %v", names, err)
+	}
+	if st, err := s.State(ctx); err != nil || st.Messages != 3 {
+		t.Errorf("state: %+v, %v", st, err)
+	}
+}
+
+func TestObjects(t *testing.T) {
+	ctx, h := t.Context(), open(t, Options{Dir: t.TempDir()})
+	o, err := h.Objects(ctx, "snapshots", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := bytes.Repeat([]byte("snapshot"), 100_000)
+	if err := o.Put(ctx, "one", bytes.NewReader(want)); err != nil {
+		t.Fatal(err)
+	}
+	r, err := o.Get(ctx, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	if _, err := o.Get(ctx, "two"); !errors.Is(err, ErrNone) {
+		t.Errorf("one that is not there: %v", err)
+	}
+	if all, err := o.List(ctx); err != nil || len(all) != 1 || all[0].Bytes != uint64(len(want)) {
+		t.Errorf("list: %v, %v", all, err)
+	}
+	if err := o.Delete(ctx, "one"); err != nil {
+		t.Error(err)
+	}
+	if all, err := o.List(ctx); err != nil || len(all) != 0 {
+		t.Errorf("list: %v, %v", all, err)
+	}
+}
+
+// A server that goes and comes back is waited for.
+func TestCluster(t *testing.T) {
+	dir := t.TempDir()
+	url, stop, err := hubtest.Serve(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := open(t, Options{URL: url})
+	s := stream(t, h)
+	seq, err := s.Append(t.Context(), "a", []byte("1"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	var port int
+	if _, err := fmt.Sscanf(url[strings.LastIndex(url, ":")+1:], "%d", &port); err != nil {
+		t.Fatal(err)
+	}
+	back := make(chan func(), 1)
+	go func() {
+		_, stop, err := hubtest.Serve(dir, port)
+		if err != nil {
+			t.Error(err)
+		}
+		back <- stop
+	}()
+	if _, err := s.Append(t.Context(), "a", []byte("2"), seq); err != nil {
+		t.Error(err)
+	}
+	h.Close()
+	(<-back)()
+}
+
+func TestWrong(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []Options{{Dir: file}, {URL: "nats://127.0.0.1:1"}, {URL: "nats://127.0.0.1:1", Creds: file + "x"}} {
+		if _, err := Open(t.Context(), o); err == nil {
+			t.Errorf("%+v opens", o)
+		}
+	}
+}
