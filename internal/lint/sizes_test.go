@@ -179,6 +179,7 @@ var otherSizes = []struct{ path, reason string }{
 	{"internal/test", "requests of tests"},
 	{"internal/timeline/spans.go", "lifetimes in a run of the index"},
 	{"internal/units", "MiB"},
+	{"internal/watch", "limits on what is read"},
 	{"settings/settings.go", "defaults and bounds of settings"},
 	{"snapshot", "limits on what is read"},
 }

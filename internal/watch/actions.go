@@ -1,0 +1,291 @@
+package watch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/internal/hub"
+)
+
+// Alarm is an alarm that was raised.
+type Alarm struct {
+	ID        string   `json:"id"`
+	Name      string   `json:"name"`
+	Run       string   `json:"run"`
+	Attempt   int      `json:"attempt"`
+	Rank      int      `json:"rank"`
+	GPU       int      `json:"gpu"`
+	Session   string   `json:"session"`
+	Rule      string   `json:"rule"`
+	RaisedUS  int64    `json:"raised_us"`
+	ClearedUS *int64   `json:"cleared_us"` // null while it is raised
+	Value     float64  `json:"value"`      // when it was raised
+	Actions   []Action `json:"actions"`
+	Snapshot  *string  `json:"snapshot"` // its name in the store; null: none
+}
+
+// Action is what was done about an alarm.
+type Action struct {
+	Action string `json:"action"`
+	TimeUS int64  `json:"time_us"`
+	Result string `json:"result"` // empty while it is under way
+	// Before and After are the reserved bytes around what the job did; null if
+	// they are not known.
+	Before *int64 `json:"before"`
+	After  *int64 `json:"after"`
+}
+
+// ask is what a job is asked to do.
+type ask struct {
+	ID    string    `json:"id"`
+	What  string    `json:"what"`
+	since time.Time // when it was first asked
+}
+
+// reply is the answer to a POST.
+type reply struct {
+	Stored int64 `json:"stored"`
+	Ask    []ask `json:"ask"`
+}
+
+const (
+	actionGap   = 5 * time.Minute // between two of one kind for one alarm and job
+	askTime     = 10 * time.Minute
+	commandTime = 30 * time.Second
+	maxOutput   = 1000 // bytes of a command's output that are kept
+	maxAlarms   = 10_000
+)
+
+// readAlarms reads those that were raised before this process began.
+func (s *Server) readAlarms(ctx context.Context) error {
+	ids, err := s.store.alarms.Subjects(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		m, err := s.store.alarms.Last(ctx, id)
+		if errors.Is(err, hub.ErrNone) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		a := new(Alarm)
+		if json.Unmarshal(m.Data, a) != nil {
+			continue
+		}
+		s.alarms[id] = a
+		if a.ClearedUS == nil {
+			s.engine.restore(who{a.Session, a.GPU}, a.Run, a.Name)
+		}
+	}
+	return nil
+}
+
+// act notes changes of alarms, and does what they ask for.
+func (s *Server) act(ctx context.Context, changes []change) {
+	for _, c := range changes {
+		a, commands := s.note(c)
+		if a == nil {
+			continue
+		}
+		s.saveAlarm(ctx, a)
+		for _, i := range commands {
+			s.work.Go(func() { s.command(ctx, a, i, c.rule) })
+		}
+	}
+}
+
+// note changes the list of alarms, and asks the job. It returns the alarm, and
+// which of its actions are commands to be run.
+func (s *Server) note(c change) (a *Alarm, commands []int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.sessions[c.who.session]
+	if !c.raised {
+		a := s.open(c)
+		if a == nil {
+			return nil, nil
+		}
+		at := c.at.UnixMicro()
+		a.ClearedUS = &at
+		if c.rule.logs() {
+			s.opts.Log(fmt.Sprintf("alarm %s is cleared: %s rank %d, value %.4g", a.Name, a.Run, a.Rank, c.value))
+		}
+		return a, nil
+	}
+	if one == nil || one.hello.Ended || len(s.alarms) >= maxAlarms {
+		return nil, nil
+	}
+	h := &one.hello
+	a = &Alarm{
+		ID:   fmt.Sprintf("%s-%d-%s-%d", h.Session, max(c.who.gpu, 0), c.rule.Name, c.at.UnixMicro()),
+		Name: c.rule.Name, Run: h.Run, Attempt: h.Attempt, Rank: h.Rank, GPU: c.who.gpu, Session: h.Session, Rule: c.rule.text,
+		RaisedUS: c.at.UnixMicro(), Value: c.value, Actions: []Action{},
+	}
+	s.alarms[a.ID] = a
+	now := s.opts.Now()
+	for i, do := range c.rule.actions {
+		done := Action{Action: do.String(), TimeUS: now.UnixMicro()}
+		key := h.Session + " " + c.rule.Name + " " + do.String()
+		last, acted := s.acted[key]
+		switch {
+		case do.what == "log":
+			s.opts.Log(fmt.Sprintf("alarm %s: %s rank %d, value %.4g (%s)", a.Name, a.Run, a.Rank, c.value, c.rule.text))
+			done.Result = "logged"
+		case acted && now.Sub(last) < actionGap:
+			done.Result = fmt.Sprintf("left out: the last one was %.0f s ago", now.Sub(last).Seconds())
+		case do.what == "run":
+			s.acted[key] = now
+			commands = append(commands, i)
+		case !slices.Contains(h.Allow, do.what):
+			done.Result = "left out: the job does not allow it"
+		default:
+			s.acted[key] = now
+			one.asks = append(one.asks, ask{fmt.Sprintf("%s/%d", a.ID, i), do.what, now})
+		}
+		a.Actions = append(a.Actions, done)
+	}
+	return a, commands
+}
+
+func (r *Rule) logs() bool {
+	return slices.ContainsFunc(r.actions, func(a action) bool { return a.what == "log" })
+}
+
+// open finds the alarm that a change clears.
+func (s *Server) open(c change) *Alarm {
+	for _, a := range s.alarms {
+		same := a.Session == c.who.session && a.GPU == c.who.gpu || c.rule.perRun && a.Run == c.run
+		if a.Name == c.rule.Name && a.ClearedUS == nil && same {
+			return a
+		}
+	}
+	return nil
+}
+
+// saveAlarm stores an alarm and shows it.
+func (s *Server) saveAlarm(ctx context.Context, a *Alarm) {
+	s.mu.Lock()
+	copied := *a
+	copied.Actions = slices.Clone(a.Actions)
+	s.mu.Unlock()
+	if err := put(ctx, s.store.alarms, a.ID, copied); err != nil {
+		s.opts.Log(fmt.Sprintf("the alarm %s of %s is not stored: %v", a.Name, a.Run, err))
+	}
+	if s.opts.Alarmed != nil {
+		s.opts.Alarmed(copied)
+	}
+}
+
+// command runs a command, which gets the alarm as JSON.
+func (s *Server) command(ctx context.Context, a *Alarm, i int, r *Rule) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandTime)
+	defer cancel()
+	s.mu.Lock()
+	in, err := json.Marshal(a)
+	s.mu.Unlock()
+	if err != nil {
+		return // an alarm always is JSON
+	}
+	shell := []string{"/bin/sh", "-c"}
+	if runtime.GOOS == "windows" {
+		shell = []string{"cmd", "/c"}
+	}
+	cmd := exec.CommandContext(ctx, shell[0], shell[1], r.actions[i].command)
+	cmd.Stdin = bytes.NewReader(in)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	result := "exit status 0"
+	if err != nil {
+		result = err.Error()
+	}
+	if ctx.Err() != nil {
+		result = fmt.Sprintf("ended after %v", commandTime)
+	}
+	if text := strings.TrimSpace(clean(string(out[:min(len(out), maxOutput)]))); text != "" {
+		result += ": " + text
+	}
+	s.mu.Lock()
+	a.Actions[i].Result = result
+	s.mu.Unlock()
+	s.saveAlarm(ctx, a)
+}
+
+// result is the body of POST /v1/result: what became of an ask.
+type result struct {
+	V       int    `json:"v"`
+	Session string `json:"session"`
+	ID      string `json:"id"`
+	Result  string `json:"result"`
+	Before  *int64 `json:"before"`
+	After   *int64 `json:"after"`
+}
+
+var errNoAsk = errors.New("the session was not asked for that")
+
+// finish notes what a job did. It returns the alarm.
+func (s *Server) finish(ctx context.Context, r result) error {
+	a, err := s.asked(r.Session, r.ID, func(a *Alarm, do *Action) {
+		do.Result, do.Before, do.After = clean(r.Result), r.Before, r.After
+	})
+	if err == nil {
+		s.saveAlarm(ctx, a)
+	}
+	return err
+}
+
+// asked calls f with the action that a job was asked for, with the lock held, and
+// takes the ask back.
+func (s *Server) asked(session, id string, f func(*Alarm, *Action)) (*Alarm, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.sessions[session]
+	cut := strings.LastIndexByte(id, '/')
+	if one == nil || cut < 0 {
+		return nil, errNoAsk
+	}
+	i := slices.IndexFunc(one.asks, func(k ask) bool { return k.ID == id })
+	a := s.alarms[id[:cut]]
+	var n int
+	if _, err := fmt.Sscanf(id[cut+1:], "%d", &n); err != nil || i < 0 || a == nil || n < 0 || n >= len(a.Actions) {
+		return nil, errNoAsk
+	}
+	one.asks = slices.Delete(one.asks, i, i+1)
+	f(a, &a.Actions[n])
+	return a, nil
+}
+
+// takeSnapshot stores the snapshot that a job was asked for.
+func (s *Server) takeSnapshot(ctx context.Context, session, id string, body io.Reader) error {
+	s.mu.Lock()
+	one := s.sessions[session]
+	known := one != nil && slices.ContainsFunc(one.asks, func(k ask) bool { return k.ID == id && k.What == "snapshot" })
+	s.mu.Unlock()
+	if !known {
+		return errNoAsk
+	}
+	name := strings.ReplaceAll(id, "/", "-") + ".pickle"
+	if err := s.store.snapshots.Put(ctx, name, &limitedReader{body, s.opts.MaxSnapshot}); err != nil {
+		if errors.Is(err, errTooLong) {
+			return errTooLong
+		}
+		return unavailable{err}
+	}
+	a, err := s.asked(session, id, func(a *Alarm, do *Action) {
+		do.Result, a.Snapshot = "stored as "+name, &name
+	})
+	if err == nil {
+		s.saveAlarm(ctx, a)
+	}
+	return err
+}

@@ -1,0 +1,355 @@
+package watch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/internal/hub"
+)
+
+// clock is a clock that goes when it is told to.
+type clock struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func newClock() *clock { return &clock{t: time.Unix(1_800_000_000, 0)} }
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.t
+}
+
+func (c *clock) add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+}
+
+func mustRules(t *testing.T, text string) []*Rule {
+	t.Helper()
+	rules, err := ParseRules(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules
+}
+
+func newTestHub(t *testing.T, dir string) *hub.Hub {
+	t.Helper()
+	h, err := hub.Open(t.Context(), hub.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	return h
+}
+
+func newTestServer(t *testing.T, h *hub.Hub, c *clock, rules string) *Server {
+	t.Helper()
+	s, err := NewServer(t.Context(), h, Options{Keep: 7 * 24 * time.Hour, MaxDisk: 1 << 30, MaxSnapshot: 1000, Rules: mustRules(t, rules), Now: c.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// call posts a document, or a text as it is, and returns the answer.
+func call(t *testing.T, s *Server, path string, body any) (int, map[string]any) {
+	t.Helper()
+	text, ok := body.(string)
+	if !ok {
+		data, err := json.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = string(data)
+	}
+	r := httptest.NewRequest("POST", path, strings.NewReader(text))
+	r.Host = "localhost"
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, r)
+	var answer map[string]any
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+		t.Fatalf("%s: %d %s", path, w.Code, w.Body)
+	}
+	return w.Code, answer
+}
+
+const testSession = "session-1"
+
+func hello(t *testing.T, s *Server, session string, rank int) {
+	t.Helper()
+	code, answer := call(t, s, "/v1/hello", Hello{
+		V: 1, Session: session, Run: "job", Rank: rank, Host: "machine", PID: 7, Allow: []string{"snapshot"},
+		Devices: []Device{{Index: 0, UUID: "GPU-1"}},
+	})
+	if code != http.StatusOK {
+		t.Fatalf("hello: %d %v", code, answer)
+	}
+}
+
+// batch is samples with the given sequence numbers, a second apart.
+func batch(c *clock, session string, from, to int) map[string]any {
+	var list []map[string]int64
+	for i := from; i <= to; i++ {
+		list = append(list, sampleOf(c, i))
+	}
+	return map[string]any{"v": 1, "session": session, "samples": list}
+}
+
+func sampleOf(c *clock, i int) map[string]int64 {
+	n := int64(i)
+	return map[string]int64{
+		"gpu": 0, "seq": n, "time_us": c.now().UnixMicro() + n, "step": n / 2, "step_us": 500_000, "allocated": 1<<30 + n*4096, "reserved": 2 << 30,
+		"inactive_split": 100<<20 + n%7*512, "device_free": 70 << 30, "device_total": 80 << 30, "num_ooms": 0, "num_alloc_retries": 0,
+	}
+}
+
+// seqs lists the sequence numbers that are stored of a session.
+func seqs(t *testing.T, st *store, session string) []int64 {
+	t.Helper()
+	spans, err := st.history(t.Context(), session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []int64
+	for i := range spans {
+		all = append(all, spans[i].V[Seq])
+	}
+	return all
+}
+
+// checkSeqs checks that 1 to n are stored, each once.
+func checkSeqs(t *testing.T, st *store, session string, n int) {
+	t.Helper()
+	got := seqs(t, st, session)
+	if len(got) != n {
+		t.Errorf("%s: %d samples are stored, want %d", session, len(got), n)
+		return
+	}
+	for i, s := range got {
+		if s != int64(i+1) {
+			t.Errorf("%s: sample %d has seq %d", session, i, s)
+			return
+		}
+	}
+}
+
+// Samples that are sent again, in other groups, or to a server that was started
+// again, are stored once.
+func TestOnce(t *testing.T) {
+	c, h := newClock(), newTestHub(t, t.TempDir())
+	s := newTestServer(t, h, c, DefaultRules)
+	hello(t, s, testSession, 0)
+	stored := func(from, to, want int) {
+		t.Helper()
+		code, answer := call(t, s, "/v1/samples", batch(c, testSession, from, to))
+		if code != http.StatusOK || answer["stored"] != float64(want) {
+			t.Fatalf("%d to %d: %d %v, want %d", from, to, code, answer, want)
+		}
+	}
+	stored(1, 10, 10)
+	stored(1, 10, 10)
+	stored(5, 15, 15)
+	stored(16, 130, 130) // a block
+	s = newTestServer(t, h, c, DefaultRules)
+	stored(100, 140, 140)
+	hello(t, s, testSession, 0)
+	stored(141, 141, 141)
+	checkSeqs(t, s.store, testSession, 141)
+}
+
+// A process that was killed between writing a block and emptying the journal.
+func TestHalfPacked(t *testing.T) {
+	c, h := newClock(), newTestHub(t, t.TempDir())
+	s := newTestServer(t, h, c, "")
+	hello(t, s, testSession, 0)
+	call(t, s, "/v1/samples", batch(c, testSession, 1, 50))
+	one, err := s.session(t.Context(), testSession)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var spans []span
+	for _, r := range one.tail.rows {
+		spans = append(spans, single(r))
+	}
+	if _, err := s.store.levels[0].Append(t.Context(), testSession, encode(spans, false), 0); err != nil {
+		t.Fatal(err)
+	}
+	s = newTestServer(t, h, c, "")
+	call(t, s, "/v1/samples", batch(c, testSession, 1, 60))
+	checkSeqs(t, s.store, testSession, 60)
+	call(t, s, "/v1/samples", batch(c, testSession, 61, 300))
+	checkSeqs(t, s.store, testSession, 300)
+}
+
+func TestBounds(t *testing.T) {
+	c := newClock()
+	s := newTestServer(t, newTestHub(t, t.TempDir()), c, "")
+	hello(t, s, testSession, 0)
+	one := func(change map[string]any) map[string]any {
+		sample := map[string]any{}
+		for k, v := range sampleOf(c, 1) {
+			sample[k] = v
+		}
+		for k, v := range change {
+			sample[k] = v
+		}
+		return map[string]any{"v": 1, "session": testSession, "samples": []any{sample}}
+	}
+	for _, tt := range []struct {
+		name string
+		body any
+		code int
+		note string
+	}{
+		{"no JSON", "{", 400, "1 requests were refused"},
+		{"wrong types", `{"v":1,"session":"session-1","samples":[{"seq":"x"}]}`, 400, "2 requests were refused"},
+		{"a million zeros", `{"v":` + strings.Repeat(" ", maxBody) + `1}`, 413, "3 requests were refused"},
+		{"no session", `{"v":1,"session":"a.b.*","samples":[]}`, 400, "4 requests were refused"},
+		{"negative", one(map[string]any{"allocated": -1}), 200, "1 samples were refused"},
+		{"huge", one(map[string]any{"allocated": 1e300}), 200, "2 samples were refused"},
+		{"a fraction", one(map[string]any{"allocated": 0.5}), 200, "3 samples were refused"},
+		{"no time", one(map[string]any{"time_us": nil}), 200, "4 samples were refused"},
+		{"a later version", one(map[string]any{"seq": 10, "wonder": 3}), 200, "1 samples have fields"},
+		{"the future", one(map[string]any{"seq": 11, "time_us": int64(maxNumber)}), 200, "1 samples had a time"},
+		{"the past", one(map[string]any{"seq": 12, "time_us": 0}), 200, "2 samples had a time"},
+		{"null", one(map[string]any{"seq": 13, "limit": nil}), 200, ""},
+	} {
+		code, answer := call(t, s, "/v1/samples", tt.body)
+		if notes := strings.Join(s.Status().Notes, "\n"); code != tt.code || !strings.Contains(notes, tt.note) {
+			t.Errorf("%s: %d %v, want %d\n%s", tt.name, code, answer, tt.code, notes)
+		}
+	}
+	if got := fmt.Sprint(seqs(t, s.store, testSession)); got != "[10 11 12 13]" {
+		t.Errorf("stored: %s", got)
+	}
+	code, _ := call(t, s, "/v1/samples", batch(c, "unknown-session", 1, 1))
+	if code != http.StatusNotFound {
+		t.Errorf("no hello: %d", code)
+	}
+	r := httptest.NewRequest("POST", "/v1/hello", nil)
+	r.Host = "evil.example"
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, r)
+	if w.Code != http.StatusForbidden {
+		t.Errorf("another Host: %d", w.Code)
+	}
+}
+
+// An alarm, the snapshot that the job is asked for, and what becomes of it.
+func TestAsk(t *testing.T) {
+	c, h := newClock(), newTestHub(t, t.TempDir())
+	const rules = "oom: num_ooms > 0 clear 0 -> log, snapshot, empty_cache, run cat >&2; exit 3"
+	s := newTestServer(t, h, c, rules)
+	hello(t, s, testSession, 0)
+	bad := sampleOf(c, 1)
+	bad["num_ooms"] = 1
+	body := map[string]any{"v": 1, "session": testSession, "samples": []any{bad}}
+	call(t, s, "/v1/samples", body)
+	s.work.Wait()
+	_, answer := call(t, s, "/v1/samples", map[string]any{"v": 1, "session": testSession, "samples": []any{}})
+	asks, _ := answer["ask"].([]any)
+	if len(asks) != 1 {
+		t.Fatalf("asked: %v", answer)
+	}
+	id := asks[0].(map[string]any)["id"].(string)
+	post := func(length int, id string) int {
+		r := httptest.NewRequest("POST", "/v1/snapshot?session="+testSession+"&id="+id, bytes.NewReader(make([]byte, length)))
+		r.Host = "localhost"
+		r.ContentLength = -1 // as chunks
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, r)
+		return w.Code
+	}
+	for _, tt := range []struct{ length, code int }{{1001, 413}, {1000, 200}, {1000, 404}} {
+		if code := post(tt.length, id); code != tt.code {
+			t.Errorf("%d bytes: %d, want %d", tt.length, code, tt.code)
+		}
+	}
+	a := newTestServer(t, h, c, rules).Status().Alarms
+	if len(a) != 1 || a[0].Snapshot == nil || a[0].ClearedUS != nil {
+		t.Fatalf("alarms: %+v", a)
+	}
+	for i, want := range []string{"logged", "stored as session-1", "left out: the job does not allow it", `exit status 3: {"id":"session-1`} {
+		if got := a[0].Actions[i].Result; !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, want %q", a[0].Actions[i].Action, got, want)
+		}
+	}
+	r, err := s.Snapshot(t.Context(), *a[0].Snapshot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+
+	// It is cleared, and raised again too soon for another snapshot.
+	call(t, s, "/v1/samples", batch(c, testSession, 2, 2))
+	bad["seq"], bad["time_us"] = 3, bad["time_us"]+3
+	call(t, s, "/v1/samples", body)
+	s.work.Wait()
+	list := s.Status().Alarms
+	if len(list) != 2 || list[0].ClearedUS == nil || list[1].Actions[1].Result != "left out: the last one was 0 s ago" {
+		t.Errorf("alarms: %+v", list)
+	}
+}
+
+func TestSilence(t *testing.T) {
+	c, h := newClock(), newTestHub(t, t.TempDir())
+	s := newTestServer(t, h, c, "silence: silent() > 60s clear 10s -> log")
+	for _, session := range []string{"session-1", "session-2"} {
+		hello(t, s, session, 0)
+		call(t, s, "/v1/samples", batch(c, session, 1, 1))
+	}
+	call(t, s, "/v1/samples", map[string]any{"v": 1, "session": "session-2", "samples": []any{}, "end": true})
+	c.add(2 * time.Minute)
+	s.act(t.Context(), s.engine.tick(c.now()))
+	if a := s.Status().Alarms; len(a) != 1 || a[0].Session != "session-1" {
+		t.Fatalf("alarms: %+v", a)
+	}
+	s = newTestServer(t, h, c, "silence: silent() > 60s clear 10s -> log")
+	s.Load(t.Context(), recent)
+	s.act(t.Context(), s.engine.tick(c.now()))
+	if a := s.Status().Alarms; len(a) != 1 {
+		t.Errorf("after a restart: %+v", a)
+	}
+	call(t, s, "/v1/samples", batch(c, "session-1", 2, 2))
+	if a := s.Status().Alarms; a[0].ClearedUS == nil {
+		t.Errorf("after a sample: %+v", a)
+	}
+}
+
+// cancelled returns a context that has ended.
+func cancelled() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// A store that does not answer is the server's fault: the job sends again.
+func TestUnavailable(t *testing.T) {
+	c := newClock()
+	s := newTestServer(t, newTestHub(t, t.TempDir()), c, "")
+	hello(t, s, testSession, 0)
+	body, _ := json.Marshal(batch(c, testSession, 1, 1))
+	r := httptest.NewRequest("POST", "/v1/samples", bytes.NewReader(body)).WithContext(cancelled())
+	r.Host = "localhost"
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, r)
+	if w.Code != http.StatusServiceUnavailable || s.Status().Notes == nil {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if code, answer := call(t, s, "/v1/samples", batch(c, testSession, 1, 1)); code != 200 || answer["stored"] != 1.0 {
+		t.Errorf("sent again: %d %v", code, answer)
+	}
+	checkSeqs(t, s.store, testSession, 1)
+}

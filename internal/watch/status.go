@@ -1,0 +1,153 @@
+package watch
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/internal/units"
+)
+
+// Status is the state of all jobs.
+type Status struct {
+	Runs        []RunStatus `json:"runs"`
+	Alarms      []Alarm     `json:"alarms"`
+	LostSamples int64       `json:"lost_samples"`
+	Notes       []string    `json:"notes"`
+}
+
+// RunStatus is the state of one GPU of one rank of a run. Numbers that are not
+// known are null.
+type RunStatus struct {
+	Run                string   `json:"run"`
+	Attempt            int      `json:"attempt"`
+	Rank               int      `json:"rank"`
+	GPU                *int     `json:"gpu"`
+	Host               string   `json:"host"`
+	PID                int      `json:"pid"`
+	Ended              bool     `json:"ended"`
+	LastSeenS          float64  `json:"last_seen_s"`
+	Step               *int64   `json:"step"`
+	AllocatedBytes     *int64   `json:"allocated_bytes"`
+	ReservedBytes      *int64   `json:"reserved_bytes"`
+	Fragmentation      *float64 `json:"fragmentation"` // inactive_split of reserved
+	HeadroomBytes      *int64   `json:"headroom_bytes"`
+	GrowthBytesPerStep *float64 `json:"growth_bytes_per_step"`
+	Alarms             []string `json:"alarms"` // that are raised
+}
+
+// Sample is a sample as --json prints it.
+type Sample struct {
+	Kind    string `json:"kind"` // sample
+	Run     string `json:"run"`
+	Attempt int    `json:"attempt"`
+	Rank    int    `json:"rank"`
+	GPU     *int   `json:"gpu"`
+	// Values are the numbers of the sample; those that are not known are left out.
+	Values map[string]int64 `json:"values"`
+}
+
+func newSample(h *Hello, r Row) Sample {
+	s := Sample{"sample", h.Run, h.Attempt, h.Rank, gpuOf(r), map[string]int64{}}
+	for i, v := range r.V {
+		if v != unknown {
+			s.Values[Names[i]] = v
+		}
+	}
+	return s
+}
+
+func gpuOf(r Row) *int {
+	if r.GPU == unknown {
+		return nil
+	}
+	return &r.GPU
+}
+
+func known(v int64) *int64 {
+	if v == unknown {
+		return nil
+	}
+	return &v
+}
+
+// Status returns the state.
+func (s *Server) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.opts.Now()
+	st := Status{Runs: []RunStatus{}, Alarms: []Alarm{}, Notes: s.counts.notes()}
+	for _, one := range s.sessions {
+		st.LostSamples += one.lost
+		for _, r := range one.last {
+			st.Runs = append(st.Runs, s.runStatus(one, r, now))
+		}
+		if len(one.last) == 0 {
+			none := Row{GPU: unknown}
+			for i := range none.V {
+				none.V[i] = unknown
+			}
+			st.Runs = append(st.Runs, s.runStatus(one, none, now))
+		}
+	}
+	slices.SortFunc(st.Runs, func(a, b RunStatus) int {
+		return cmp.Or(cmp.Compare(a.Run, b.Run), a.Attempt-b.Attempt, a.Rank-b.Rank, cmp.Compare(a.Host, b.Host), a.PID-b.PID, gpuOrder(a.GPU)-gpuOrder(b.GPU))
+	})
+	for _, a := range s.alarms {
+		copied := *a
+		copied.Actions = slices.Clone(a.Actions)
+		st.Alarms = append(st.Alarms, copied)
+	}
+	slices.SortFunc(st.Alarms, func(a, b Alarm) int { return cmp.Or(cmp.Compare(a.RaisedUS, b.RaisedUS), cmp.Compare(a.ID, b.ID)) })
+	return st
+}
+
+func gpuOrder(gpu *int) int {
+	if gpu == nil {
+		return unknown
+	}
+	return *gpu
+}
+
+func (s *Server) runStatus(one *session, r Row, now time.Time) RunStatus {
+	h := &one.hello
+	st := RunStatus{
+		Run: h.Run, Attempt: h.Attempt, Rank: h.Rank, GPU: gpuOf(r), Host: h.Host, PID: h.PID, Ended: one.hello.Ended,
+		LastSeenS: math.Round(now.Sub(one.seen).Seconds()*10) / 10, Step: known(r.V[Step]),
+		AllocatedBytes: known(r.V[Allocated]), ReservedBytes: known(r.V[Reserved]), HeadroomBytes: known(r.Headroom()), Alarms: []string{},
+	}
+	if r.V[Reserved] > 0 && r.V[InactiveSplit] != unknown {
+		f := float64(r.V[InactiveSplit]) / float64(r.V[Reserved])
+		st.Fragmentation = &f
+	}
+	if g := one.slope[r.GPU]; g != nil {
+		if v := growth.eval(&moment{row: &g.row, memory: g.memory}); !math.IsNaN(v) {
+			st.GrowthBytesPerStep = &v
+		}
+	}
+	for _, a := range s.alarms {
+		if a.Session == h.Session && a.GPU == r.GPU && a.ClearedUS == nil {
+			st.Alarms = append(st.Alarms, a.Name)
+		}
+	}
+	slices.Sort(st.Alarms)
+	return st
+}
+
+func (c *counts) notes() []string {
+	notes := []string{}
+	add := func(n int64, text string) {
+		if n > 0 {
+			notes = append(notes, units.Count(n)+" "+text)
+		}
+	}
+	add(c.requests, "requests were refused: they are not what docs/watch.md describes")
+	add(c.refused, "samples were refused: numbers were negative, too large, not whole, or missing")
+	add(c.later, "samples have fields that only a later version of ashlar knows")
+	add(c.jumps, "samples had a time more than an hour from this machine's clock: they were given the time at which they came")
+	if c.shrunk {
+		notes = append(notes, "the oldest history was removed: the store had come to --max-disk")
+	}
+	return notes
+}
