@@ -17,6 +17,9 @@ Ashlar, pickle.load without torch, and PyTorch's memory_viz page can read it.
 
 Call ashlar.step() at the beginning of each step to number the steps.
 
+ashlar.watch() has a thread tell `ashlar watch` once a second how much memory the
+job has, so that it can be seen while it runs. Without it, nothing is sent.
+
 How it behaves in a job:
 
 * record() does not import torch and does not touch the GPU. Recording starts
@@ -42,11 +45,14 @@ docs/recording.md of Ashlar describes the file.
 import atexit
 import collections
 import gc
+import http.client
 import importlib.machinery
 import inspect
+import json
 import os
 import pickle
 import signal
+import socket
 import stat
 import struct
 import sys
@@ -54,7 +60,7 @@ import threading
 import time
 import types
 
-__all__ = ["record", "dump", "step", "guard", "stop"]
+__all__ = ["record", "watch", "dump", "step", "guard", "stop"]
 
 VERSION = 1  # of the dictionary under "ashlar"
 
@@ -92,6 +98,27 @@ def record(path="ashlar-{rank}-{pid}.pickle", max_entries=500_000, stacks="pytho
         _recorder.configure(path, max_entries, stacks, on_oom, on_signal, keep)
     except Exception as e:
         _log("nothing is recorded: %r" % e)
+    if os.environ.get("ASHLAR_WATCH"):
+        watch()
+
+
+def watch(to=None, interval=1.0, run=None, commit=None, tags=None, allow=("snapshot",)):
+    """Tell `ashlar watch` how much memory the job has, until it ends.
+
+    to        where it listens: unix:PATH or 127.0.0.1:PORT; by default what
+              ASHLAR_WATCH says, or its default socket
+    interval  seconds between two samples
+    run       a name for the job; by default that of torchrun, Slurm or Ray, or
+              the script's
+    commit    of the code; by default ASHLAR_COMMIT, or what .git says
+    tags      a dictionary of texts
+    allow     what an alarm may ask the job to do: "snapshot" (as dump() does),
+              "empty_cache" (done inside step())
+    """
+    try:
+        _watcher.configure(to, interval, run, commit, tags, allow)
+    except Exception as e:
+        _log("nothing is watched: %r" % e)
 
 
 def dump(path=None, note=None):
@@ -108,6 +135,7 @@ def step(n=None):
     """
     try:
         _recorder.mark(n)
+        _watcher.at_step()
     except Exception as e:
         _log("step: %r" % e)
 
@@ -128,8 +156,9 @@ class guard:
 
 
 def stop():
-    """Switch the history off and write no more files."""
+    """Switch the history off, write no more files, send nothing more."""
     try:
+        _watcher.stop()
         _recorder.stop()
     except Exception as e:
         _log("stop: %r" % e)
@@ -721,6 +750,385 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_recorder.forked)
 
 
+# Watching. What is said to whom is in docs/watch.md of Ashlar.
+
+RING = 600  # samples that wait for a server
+BATCH = 100  # samples in one message
+ANSWER = 5.0  # seconds that a server may take
+LAST = 1.0  # seconds that it may take when the job ends
+RETRY = 5.0  # seconds between attempts to reach it, at most
+
+LOCAL_RANKS = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
+WORLDS = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+ATTEMPTS = ("TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT")
+
+
+class _Watcher:
+    def __init__(self):
+        self.options = None  # of watch()
+        self.registered = False
+        self.reset()
+
+    def reset(self):
+        """Start afresh, as in a forked process."""
+        self.pid = None  # the process whose thread runs
+        self.thread = None
+        self.ending = threading.Event()
+        self.session = None
+        self.seq = 0
+        self.lost = 0
+        self.ring = collections.deque()
+        self.said = None  # the rank of the last hello; None: none
+        self.connection = None
+        self.silent_until = 0.0
+        self.pause = 0.0
+        self.reported = False
+        self.done = collections.deque(maxlen=100)  # asks that were answered
+        self.results = collections.deque(maxlen=100)
+        self.empty = None  # the ask for empty_cache
+        self.ready = 0.0  # when the next snapshot may be written
+
+    def configure(self, to, interval, run, commit, tags, allow):
+        address = to or os.environ.get("ASHLAR_WATCH") or "unix:" + _default_socket()
+        _parse_address(address)  # a wrong one is said here
+        self.options = {
+            "to": address, "interval": max(0.1, float(interval)), "run": run, "commit": commit,
+            "tags": {str(k): str(v) for k, v in dict(tags or {}).items()}, "allow": [str(a) for a in allow],
+        }
+        if not self.registered:
+            self.registered = True
+            atexit.register(self.finish)
+        self.start()
+
+    def start(self):
+        if self.pid == os.getpid():
+            return
+        self.reset()
+        self.pid, self.session = os.getpid(), os.urandom(12).hex()
+        self.thread = threading.Thread(target=self.loop, name="ashlar-watch", daemon=True)
+        self.thread.start()
+
+    def stop(self):
+        self.finish()
+        self.options = None
+
+    def finish(self):
+        """Send what is left. A server that hangs costs no more than LAST, twice."""
+        thread, self.thread = self.thread, None
+        if thread is None or self.pid != os.getpid():
+            return
+        self.ending.set()
+        thread.join(2 * LAST + 1)
+
+    def at_step(self):
+        """Inside step(): what only the job's own thread may do."""
+        if self.options is None:
+            return
+        if self.pid != os.getpid():  # a fork; it is watched if it has a GPU
+            if _cuda() is not None:
+                self.start()
+            return
+        asked, self.empty = self.empty, None
+        torch = _cuda()
+        if asked is None or torch is None:
+            return
+        before = _attempt(torch.cuda.memory_reserved)
+        torch.cuda.empty_cache()
+        after = _attempt(torch.cuda.memory_reserved)
+        self.results.append({"id": asked, "result": "done", "before": before, "after": after})
+
+    # In the thread.
+
+    def loop(self):
+        while not self.ending.wait(self.options["interval"]):
+            try:
+                self.sample()
+                self.send()
+            except Exception as e:
+                self.report(e)
+        try:
+            self.silent_until = 0.0
+            self.send(end=True)
+        except Exception as e:
+            self.report(e)
+
+    def sample(self):
+        torch = _cuda()
+        if torch is None:
+            return
+        self.seq += 1
+        steps = list(_recorder.steps)[-2:]
+        common = {
+            "seq": self.seq, "time_us": time.time_ns() // 1000, "step": steps[-1][0] if steps else None,
+            "step_us": steps[1][1] - steps[0][1] if len(steps) == 2 else None, "host_rss": _attempt(_rss),
+        }
+        rows = []
+        for i in range(_attempt(torch.cuda.device_count) or 0):
+            if _has_context(torch, i, _attempt(torch.cuda.current_device)):
+                rows.append(dict(common, gpu=i, **_attempt(_numbers, torch, i) or {}))
+        if not rows:
+            return
+        self.ring.append(rows)
+        if len(self.ring) > RING:
+            self.ring.popleft()
+            self.lost += 1
+
+    def send(self, end=False):
+        if time.monotonic() < self.silent_until or self.seq == 0:
+            return
+        wait = LAST if end else ANSWER
+        try:
+            rank = _rank(sys.modules.get("torch"))
+            if self.said != rank:
+                self.hello(rank, wait)
+            while self.results:
+                self.post("/v1/result", dict(self.results[0], v=1, session=self.session), wait)
+                self.results.popleft()
+            while True:
+                batch = list(self.ring)[:BATCH]
+                last = end and len(batch) == len(self.ring)
+                self.samples(batch, last, wait)
+                if len(self.ring) == 0 or not batch:
+                    break
+            self.pause, self.reported = 0.0, False
+        except Exception as e:
+            self.disconnect()
+            self.pause = min(RETRY, 2 * self.pause + self.options["interval"])
+            self.silent_until = time.monotonic() + self.pause
+            self.report(e)
+
+    def hello(self, rank, wait):
+        answer = self.post("/v1/hello", dict(_hello(sys.modules["torch"], self.options, rank), session=self.session), wait)
+        if answer is None:
+            raise OSError("the server does not take the hello")
+        self.said = rank
+
+    def samples(self, batch, end, wait):
+        body = {"v": 1, "session": self.session, "samples": [row for rows in batch for row in rows], "lost": self.lost, "end": end}
+        answer = self.post("/v1/samples", body, wait)
+        if answer is None:  # it never will be taken
+            self.lost += len(batch)
+            stored = batch[-1][0]["seq"] if batch else 0
+            asks = ()
+        else:
+            stored, asks = answer.get("stored", 0), answer.get("ask", ())
+        while self.ring and self.ring[0][0]["seq"] <= stored:
+            self.ring.popleft()
+        if batch and self.ring and self.ring[0] is batch[0]:
+            raise OSError("the server stores nothing")
+        for ask in asks if not end else ():
+            if ask["id"] not in self.done:
+                self.done.append(ask["id"])
+                self.answer(ask["id"], ask["what"])
+
+    def answer(self, ask, what):
+        if what not in self.options["allow"]:
+            self.results.append({"id": ask, "result": "left out: the job does not allow it"})
+        elif what == "empty_cache":
+            self.empty = ask
+        elif what == "snapshot":
+            if time.monotonic() < self.ready:
+                self.results.append({"id": ask, "result": "left out: snapshots may take a tenth of the job's time"})
+                return
+            begin = time.monotonic()
+            problem = self.snapshot(ask)
+            self.ready = time.monotonic() + max(MIN_GAP, GAP_PER_COST * (time.monotonic() - begin))
+            if problem:
+                self.results.append({"id": ask, "result": problem})
+        else:
+            self.results.append({"id": ask, "result": "left out: this version does not know it"})
+
+    def snapshot(self, ask):
+        """Write a snapshot, send it, remove it. Returns what went wrong."""
+        path = os.path.join(os.path.dirname(_recorder.path), ".ashlar-watch-%d.pickle" % os.getpid())
+        if dump(path, note="alarm") is None:
+            return "no snapshot could be written"
+        try:
+            from urllib.parse import quote
+
+            with open(path, "rb") as f:
+                length = os.fstat(f.fileno()).st_size
+                target = "/v1/snapshot?session=%s&id=%s" % (self.session, quote(ask, safe=""))
+                return None if self.request(target, f, length, 10 * ANSWER) is not None else "the server does not take the snapshot"
+        finally:
+            os.remove(path)
+
+    def post(self, target, document, wait):
+        body = json.dumps(document).encode()
+        return self.request(target, body, len(body), wait)
+
+    def request(self, target, body, length, wait):
+        """The answer, or None if the server will never take this."""
+        if self.connection is None:
+            self.connection = _Connection(_parse_address(self.options["to"]), wait)
+        connection = self.connection
+        connection.timeout = wait
+        if connection.sock is not None:
+            connection.sock.settimeout(wait)
+        connection.request("POST", target, body, {"Content-Type": "application/json", "Content-Length": str(length)})
+        response = connection.getresponse()
+        data = response.read(1 << 20)
+        if response.status == 404 and target == "/v1/samples":  # another server, another store
+            self.said = None
+            raise OSError("the server does not know the job yet")
+        if 400 <= response.status < 500:
+            self.disconnect()  # it may not have read all
+            _log("watch: %s is refused: %s" % (target, data[:200].decode("utf-8", "replace").strip()))
+            return None
+        if response.status != 200:
+            raise OSError("the server answers %d" % response.status)
+        return json.loads(data)
+
+    def disconnect(self):
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            _attempt(connection.close)
+
+    def report(self, error):
+        """Say once that nothing can be sent."""
+        if not self.reported:
+            self.reported = True
+            _log("watch: nothing can be sent to %s for now: %s" % (self.options["to"] if self.options else "", error))
+
+    def forked(self):
+        """In the child of a fork: the thread and the connection are the parent's."""
+        self.reset()
+
+
+class _Connection(http.client.HTTPConnection):
+    """HTTP over a unix socket or a port."""
+
+    def __init__(self, address, wait):
+        host, port = ("localhost", None) if isinstance(address, str) else address
+        super().__init__(host, port, timeout=wait)
+        self.address = address
+
+    def connect(self):
+        if not isinstance(self.address, str):
+            super().connect()
+            return
+        if os.stat(self.address).st_uid not in (os.getuid(), 0):
+            raise OSError("%s belongs to somebody else" % self.address)
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.address)
+
+
+def _default_socket():
+    folder = os.environ.get("XDG_RUNTIME_DIR")
+    folder = os.path.join(folder, "ashlar") if folder else "/tmp/ashlar-%d" % os.getuid()
+    return os.path.join(folder, "watch.sock")
+
+
+def _parse_address(address):
+    """A path, or a pair of host and port."""
+    if address.startswith("unix:") or address.startswith("/"):
+        return address[5:] if address.startswith("unix:") else address
+    host, colon, port = address.rpartition(":")
+    if host not in ("127.0.0.1", "localhost", "[::1]") or not port.isdigit():
+        raise ValueError("%s is no address: write unix:PATH or 127.0.0.1:PORT" % address)
+    return host.strip("[]"), int(port)
+
+
+def _cuda():
+    """torch if the job has initialised CUDA."""
+    torch = sys.modules.get("torch")
+    return torch if torch is not None and _attempt(lambda: torch.cuda.is_initialized()) else None
+
+
+def _rss():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _numbers(torch, i):
+    """What the allocator and the driver say of device i, which has a context."""
+    stats = torch.cuda.memory.memory_stats_as_nested_dict(i)
+
+    def of(name, kind="current"):
+        return stats.get(name, {}).get("all", {}).get(kind)
+
+    device = _device(torch.cuda, i, True, None)
+    pinned = _attempt(lambda: torch.cuda.memory.host_memory_stats()["allocated_bytes.current"])
+    return {
+        "allocated": of("allocated_bytes"), "active": of("active_bytes"), "reserved": of("reserved_bytes"),
+        "requested": of("requested_bytes"), "inactive_split": of("inactive_split_bytes"), "pinned": pinned,
+        "peak_allocated": of("allocated_bytes", "peak"), "peak_reserved": of("reserved_bytes", "peak"),
+        "device_free": device["free_bytes"], "device_total": device["total_bytes"], "limit": device["limit_bytes"],
+        "num_alloc_retries": stats.get("num_alloc_retries"), "num_ooms": stats.get("num_ooms"),
+        "num_device_alloc": stats.get("num_device_alloc"), "num_device_free": stats.get("num_device_free"),
+    }
+
+
+def _hello(torch, options, rank):
+    devices = []
+    for i in range(_attempt(torch.cuda.device_count) or 0):
+        properties = _attempt(torch.cuda.get_device_properties, i)
+        uuid = getattr(properties, "uuid", None)
+        devices.append({
+            "index": i, "name": str(getattr(properties, "name", "")), "uuid": "GPU-%s" % uuid if uuid is not None else "",
+            "total_bytes": getattr(properties, "total_memory", 0),
+        })
+    return {
+        "v": 1, "run": str(options["run"] or _run_name()), "attempt": _first_number(ATTEMPTS, 0), "rank": rank or 0,
+        "local_rank": _first_number(LOCAL_RANKS, 0), "world": _first_number(WORLDS, 1), "host": socket.gethostname(), "pid": os.getpid(),
+        "torch": str(torch.__version__), "settings": {name: os.environ[name] for name in VARIABLES if name in os.environ},
+        "devices": devices, "commit": str(options["commit"] or os.environ.get("ASHLAR_COMMIT") or _attempt(_commit) or ""),
+        "tags": options["tags"], "allow": options["allow"],
+    }
+
+
+def _first_number(names, otherwise):
+    for name in names:
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return otherwise
+
+
+def _run_name():
+    of = os.environ.get
+    if of("TORCHELASTIC_RUN_ID", "none") != "none":
+        return of("TORCHELASTIC_RUN_ID")
+    if of("SLURM_ARRAY_JOB_ID") and of("SLURM_ARRAY_TASK_ID"):
+        return "%s_%s" % (of("SLURM_ARRAY_JOB_ID"), of("SLURM_ARRAY_TASK_ID"))
+    return of("SLURM_JOB_ID") or of("RAY_JOB_ID") or os.path.basename(sys.argv[0] or "") or "python"
+
+
+def _commit():
+    """What HEAD is, read from .git: no program is run."""
+    folder = os.path.dirname(os.path.abspath(sys.argv[0] or "."))
+    while not os.path.exists(os.path.join(folder, ".git")):
+        if folder == os.path.dirname(folder):
+            return None
+        folder = os.path.dirname(folder)
+    git = os.path.join(folder, ".git")
+    if os.path.isfile(git):  # a work tree
+        git = os.path.join(folder, _read(git).partition("gitdir: ")[2])
+    common = os.path.join(git, "commondir")
+    common = os.path.join(git, _read(common)) if os.path.exists(common) else git
+    head = _read(os.path.join(git, "HEAD"))
+    if not head.startswith("ref: "):
+        return head
+    name = head[5:]
+    for place in (git, common):
+        if os.path.exists(os.path.join(place, name)):
+            return _read(os.path.join(place, name))
+    for line in _read(os.path.join(common, "packed-refs")).splitlines():
+        if line.endswith(" " + name):
+            return line.split()[0]
+    return None
+
+
+def _read(path):
+    with open(path) as f:
+        return f.read(1 << 20).strip()
+
+
+_watcher = _Watcher()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_watcher.forked)
+
+
 # The runner.
 
 USAGE = """usage: python ashlar.py [options] SCRIPT [ARGS...]
@@ -728,14 +1136,18 @@ USAGE = """usage: python ashlar.py [options] SCRIPT [ARGS...]
 
 Runs SCRIPT with its GPU memory recorded. Options, see ashlar.record():
   --path PATH  --max-entries N  --stacks python|all  --signal NAME  --keep N
+  --watch or --watch=ADDRESS: also tell ashlar watch how it goes, see ashlar.watch()
 """
 
 
 def _main(argv):
     names = {"--path": "path", "--max-entries": "max_entries", "--stacks": "stacks", "--signal": "on_signal", "--keep": "keep"}
-    options, argv = {}, list(argv)
+    options, argv, watched = {}, list(argv), None
     while argv and argv[0].startswith("--"):
         name, equals, value = argv.pop(0).partition("=")
+        if name == "--watch":
+            watched = value
+            continue
         if name not in names or not (equals or argv):
             sys.stderr.write(USAGE)
             return 0 if name == "--help" else 2
@@ -750,6 +1162,8 @@ def _main(argv):
         sys.modules["ashlar"] = sys.modules[__name__]  # one recorder, also for a script that imports it
     record(**options)
     sys.argv = argv
+    if watched is not None:
+        watch(to=watched or None)
     here = _attempt(os.getcwd) or ""  # it may be gone
     folder = here if module else os.path.dirname(os.path.realpath(os.path.join(here, argv[0])))
     if not sys.flags.isolated and not getattr(sys.flags, "safe_path", False):

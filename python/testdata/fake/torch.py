@@ -120,6 +120,17 @@ def _memory_stats(device=None):
     return stats
 
 
+def _nested_stats(device=None):
+    nested = {}
+    for name, value in _memory_stats(device).items():
+        into = nested
+        *outer, last = name.split(".")
+        for part in outer:
+            into = into.setdefault(part, {})
+        into[last] = value
+    return nested
+
+
 def _record_memory_history(
     enabled="all", context="all", stacks="all", max_entries=1 << 62, device=None, clear_history=False, compile_context=False,
     global_record_annotations=False, skip_actions=None,
@@ -175,10 +186,13 @@ cuda = types.SimpleNamespace(
     device_count=lambda: devices,
     current_device=lambda: 0,
     memory_stats=_memory_stats,
+    memory_reserved=lambda: 22 * MIB,
+    empty_cache=lambda: calls.append(("empty_cache",)),
     mem_get_info=_mem_get_info,
     get_device_properties=lambda device: types.SimpleNamespace(name="Fake GPU", total_memory=TOTAL, major=9, minor=0),
     memory=types.SimpleNamespace(
         _record_memory_history=_record_memory_history,
+        memory_stats_as_nested_dict=_nested_stats,
         _snapshot=_snapshot,
         _set_memory_metadata=_set_memory_metadata,
         get_per_process_memory_fraction=lambda device: LIMIT / TOTAL,
