@@ -911,7 +911,7 @@ class _Watcher:
             stored = batch[-1][0]["seq"] if batch else 0
             asks = ()
         else:
-            stored, asks = answer.get("stored", 0), answer.get("ask", ())
+            stored, asks = answer.get("stored", 0), answer.get("ask") or ()
         while self.ring and self.ring[0][0]["seq"] <= stored:
             self.ring.popleft()
         if batch and self.ring and self.ring[0] is batch[0]:

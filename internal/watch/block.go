@@ -8,20 +8,20 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// gauges are the numbers whose smallest and largest values are kept when rows
+// Gauges are the numbers whose smallest and largest values are kept when rows
 // are put together.
-var gauges = [...]int{StepTime, Allocated, Active, Reserved, Requested, InactiveSplit, Pinned, DeviceFree, HostRSS}
+var Gauges = [...]int{StepTime, Allocated, Active, Reserved, Requested, InactiveSplit, Pinned, DeviceFree, HostRSS}
 
 // span is a row, or several that were put together: the last values, and the
 // extremes of the gauges.
 type span struct {
 	Row
-	low, high [len(gauges)]int64
+	low, high [len(Gauges)]int64
 }
 
 func single(r Row) span {
 	s := span{Row: r}
-	for i, g := range gauges {
+	for i, g := range Gauges {
 		s.low[i], s.high[i] = r.V[g], r.V[g]
 	}
 	return s
@@ -30,7 +30,7 @@ func single(r Row) span {
 // add puts a later span into this one.
 func (s *span) add(o *span) {
 	s.Row = o.Row
-	for i := range gauges {
+	for i := range Gauges {
 		if s.low[i] == unknown || o.low[i] != unknown && o.low[i] < s.low[i] {
 			s.low[i] = o.low[i]
 		}
@@ -40,7 +40,7 @@ func (s *span) add(o *span) {
 
 // extremes returns the smallest and largest value of a column.
 func (s *span) extremes(column int) (low, high int64) {
-	for i, g := range gauges {
+	for i, g := range Gauges {
 		if g == column {
 			return s.low[i], s.high[i]
 		}
@@ -96,7 +96,7 @@ func encode(spans []span, wide bool) []byte {
 			body = appendColumn(body, rows, func(s *span) int64 { return s.V[c] })
 		}
 		if wide {
-			for g := range gauges {
+			for g := range Gauges {
 				body = appendColumn(body, rows, func(s *span) int64 { return s.low[g] })
 				body = appendColumn(body, rows, func(s *span) int64 { return s.high[g] })
 			}
@@ -173,7 +173,7 @@ func decode(data []byte) (head, []span, error) {
 		for c := range columns {
 			d.column(part, func(s *span, v int64) { s.V[c] = v })
 		}
-		for g, c := range gauges {
+		for g, c := range Gauges {
 			if h.wide {
 				d.column(part, func(s *span, v int64) { s.low[g] = v })
 				d.column(part, func(s *span, v int64) { s.high[g] = v })

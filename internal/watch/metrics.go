@@ -81,7 +81,7 @@ func (s *Server) WriteMetrics(w io.Writer) error {
 		if m.counter {
 			kind = "counter"
 		}
-		fmt.Fprintf(out, "# HELP %s %s\n# TYPE %[1]s %s\n", m.name, m.help, kind)
+		fmt.Fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", m.name, m.help, m.name, kind)
 		last := ""
 		for _, one := range all {
 			// A process that was started again with the same names is the same series.

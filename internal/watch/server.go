@@ -305,7 +305,7 @@ func (s *Server) add(ctx context.Context, body samples) (reply, error) {
 		s.engine.forget(body.Session)
 	}
 	one.asks = slices.DeleteFunc(one.asks, func(a ask) bool { return now.Sub(a.since) > askTime })
-	answer := reply{Stored: one.stored, Ask: slices.Clone(one.asks)}
+	answer := reply{Stored: one.stored, Ask: append([]ask{}, one.asks...)}
 	hello := one.hello
 	s.mu.Unlock()
 	if body.End {
@@ -437,7 +437,7 @@ func (s *Server) History(ctx context.Context, run string, f func(h *Hello, last,
 		}
 		for i := range spans {
 			low, high := spans[i].Row, spans[i].Row
-			for g, c := range gauges {
+			for g, c := range Gauges {
 				low.V[c], high.V[c] = spans[i].low[g], spans[i].high[g]
 			}
 			if err := f(&h, spans[i].Row, low, high); err != nil {

@@ -154,7 +154,7 @@ func TestOnce(t *testing.T) {
 	stored := func(from, to, want int) {
 		t.Helper()
 		code, answer := call(t, s, "/v1/samples", batch(c, testSession, from, to))
-		if code != http.StatusOK || answer["stored"] != float64(want) {
+		if asks, ok := answer["ask"].([]any); code != http.StatusOK || answer["stored"] != float64(want) || !ok || len(asks) > 0 {
 			t.Fatalf("%d to %d: %d %v, want %d", from, to, code, answer, want)
 		}
 	}

@@ -1,0 +1,405 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ashlar-mem/ashlar/internal/hub"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
+	"github.com/ashlar-mem/ashlar/internal/watch"
+)
+
+// watchOptions are the flags of watch.
+type watchOptions struct {
+	store       watchStore
+	listen      string
+	maxDisk     sizeFlag
+	maxSnapshot sizeFlag
+	alarms      string
+	metrics     string
+	forward     string
+	once        bool
+	json        bool
+}
+
+// watchStore says where the history is.
+type watchStore struct {
+	dir, hub, creds string
+	keep            daysFlag
+}
+
+func (o *watchStore) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&o.dir, "dir", "", "`FOLDER` of the history; by default $XDG_STATE_HOME/ashlar/watch")
+	flags.StringVar(&o.hub, "hub", "", "keep the history in a NATS cluster instead, `URL`")
+	flags.StringVar(&o.creds, "creds", "", "`FILE` with the credentials for the cluster")
+}
+
+// daysFlag is a time, in which d stands for days.
+type daysFlag time.Duration
+
+func (f *daysFlag) Set(s string) error {
+	if n, ok := strings.CutSuffix(s, "d"); ok {
+		if days, err := strconv.Atoi(n); err == nil && days > 0 && days <= 3650 {
+			*f = daysFlag(time.Duration(days) * 24 * time.Hour)
+			return nil
+		}
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < time.Hour {
+		return errors.New("write a time of at least an hour, such as 7d or 12h")
+	}
+	*f = daysFlag(d)
+	return nil
+}
+
+func (f *daysFlag) Type() string { return "TIME" }
+
+func (f *daysFlag) String() string {
+	if d := time.Duration(*f); d%(24*time.Hour) != 0 {
+		return d.String()
+	}
+	return fmt.Sprintf("%dd", int(time.Duration(*f).Hours()/24))
+}
+
+const week = daysFlag(7 * 24 * time.Hour)
+
+func newWatch(std stdio) *cobra.Command {
+	o := watchOptions{store: watchStore{keep: week}, maxDisk: defaultSize("1GiB"), maxSnapshot: defaultSize("1GiB")}
+	cmd := &cobra.Command{
+		Use:   "watch",
+		Short: "Watch running PyTorch jobs, and warn before they die",
+		Long: `Watch shows the GPU memory of jobs that run: those that call ashlar.watch(), or
+are started with python ashlar.py --watch train.py. It keeps their history, raises
+alarms, and asks a job for the snapshot that explains one.
+
+On a terminal it shows a table, which it draws anew every second; with --json it
+prints a line of JSON for each sample and each alarm; with --once it prints the
+state and ends. If another ashlar watch runs, --once asks that one.
+
+The history has every sample for two hours, one of each 10 seconds for a day, with
+the least and the most, and one of each minute for --keep. When it comes to
+--max-disk, the oldest and finest goes first. It is in --dir, which one process
+serves at a time; with --hub it is in a NATS cluster, and with --forward it is in
+--dir first and is copied to a cluster whenever that can be reached.
+
+--alarms names a file with an alarm on each line:
+
+  NAME: EXPR >|< VALUE [clear VALUE] [for 30s|N steps] [per rank|run] -> ACTION, ...
+  frag: inactive_split/reserved > 0.3 clear 0.2 for 60s -> log, snapshot
+
+Actions are log, snapshot, empty_cache and run COMMAND. docs/watch.md has the
+expressions, the default alarms, and the messages of the jobs.
+
+Exit status: 0 ended as it was asked to; 2 a flag or a line of the alarms is wrong,
+or the store or an address cannot be used.`,
+		Example: "  ashlar watch\n" +
+			"  ashlar watch --listen 127.0.0.1:9200 --alarms alarms.txt --metrics 127.0.0.1:9400\n" +
+			"  ashlar watch --once --json\n" +
+			"  ashlar watch export RUN -o run.parquet",
+		Args: noWatchArguments,
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&o.listen, "listen", "unix:"+defaultSocket(), "where jobs reach it, `ADDRESS`: unix:PATH or 127.0.0.1:PORT")
+	flags.Lookup("listen").DefValue = "unix:$XDG_RUNTIME_DIR/ashlar/watch.sock"
+	o.store.add(cmd)
+	flags.Var(&o.store.keep, "keep", "how long the history stays")
+	flags.Var(&o.maxDisk, "max-disk", "most bytes of the history")
+	flags.Var(&o.maxSnapshot, "max-snapshot", "most bytes of a snapshot that a job sends")
+	flags.StringVar(&o.alarms, "alarms", "", "`FILE` with alarms, in place of the default ones")
+	flags.StringVar(&o.metrics, "metrics", "", "serve /metrics for Prometheus at this `ADDRESS`, 127.0.0.1:PORT")
+	flags.StringVar(&o.forward, "forward", "", "copy the history to a NATS cluster, `URL`")
+	flags.BoolVar(&o.once, "once", false, "print the state and end")
+	flags.BoolVar(&o.json, "json", false, "print JSON: a line for each sample and alarm, or with --once one document")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		rules, err := o.check()
+		if err != nil {
+			return err
+		}
+		quietPipe()
+		if o.once {
+			return o.runOnce(cmd.Context(), std, rules)
+		}
+		return o.run(cmd.Context(), std, rules)
+	}
+	cmd.AddCommand(newWatchExport(std), newWatchSnapshot(std))
+	return cmd
+}
+
+func noWatchArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return noCommand(cmd, args)
+	}
+	return nil
+}
+
+// defaultSocket is where ashlar.py looks, too.
+func defaultSocket() string {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		return filepath.Join(dir, "ashlar", "watch.sock")
+	}
+	return filepath.Join(os.TempDir(), fmt.Sprintf("ashlar-%d", os.Getuid()), "watch.sock")
+}
+
+func (o *watchOptions) check() ([]*watch.Rule, error) {
+	switch {
+	case o.store.hub != "" && (o.store.dir != "" || o.forward != ""):
+		return nil, errors.New("--hub keeps everything in the cluster: leave --dir and --forward out")
+	case o.store.creds != "" && o.store.hub == "" && o.forward == "":
+		return nil, errors.New("--creds is for --hub or --forward: give one of them")
+	}
+	if o.alarms == "" {
+		return watch.ParseRules(watch.DefaultRules)
+	}
+	lines, err := os.ReadFile(o.alarms)
+	if err != nil {
+		return nil, failure{fmt.Errorf("--alarms: %w", err)}
+	}
+	rules, err := watch.ParseRules(string(lines))
+	if err != nil {
+		return nil, failure{fmt.Errorf("%s: %w", o.alarms, err)}
+	}
+	return rules, nil
+}
+
+// open opens the store.
+func (o *watchStore) open(ctx context.Context) (*hub.Hub, error) {
+	dir := o.dir
+	if dir == "" && o.hub == "" {
+		state := os.Getenv("XDG_STATE_HOME")
+		if state == "" {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return nil, fmt.Errorf("there is no folder for the history (%w): give --dir", err)
+			}
+			state = filepath.Join(home, ".local", "state")
+		}
+		dir = filepath.Join(state, "ashlar", "watch")
+	}
+	return hub.Open(ctx, hub.Options{Dir: dir, URL: o.hub, Creds: o.creds})
+}
+
+func (o *watchOptions) server(ctx context.Context, h *hub.Hub, rules []*watch.Rule, std stdio) (*watch.Server, error) {
+	return watch.NewServer(ctx, h, watch.Options{
+		Keep: time.Duration(o.store.keep), MaxDisk: *o.maxDisk.value, MaxSnapshot: int64(*o.maxSnapshot.value), Rules: rules,
+		Log: func(text string) { std.errorf("%s", text) },
+	})
+}
+
+// runOnce asks the server that runs, or reads the store.
+func (o *watchOptions) runOnce(ctx context.Context, std stdio, rules []*watch.Rule) error {
+	st, err := askState(ctx, o.listen)
+	if err != nil || o.store.hub != "" || o.store.dir != "" {
+		h, err := o.store.open(ctx)
+		if err != nil {
+			return failure{err}
+		}
+		defer h.Close()
+		s, err := o.server(ctx, h, rules, std)
+		if err != nil {
+			return failure{err}
+		}
+		s.Load(ctx, time.Duration(o.store.keep))
+		st = s.Status()
+	}
+	return printAnswer(std, o.json, &st, func(w io.Writer) error { return text.Watch(w, &st, std.style()) })
+}
+
+// askState asks a server that runs for its state.
+func askState(ctx context.Context, address string) (st watch.Status, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	network, target := "tcp", address
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		network, target = "unix", path
+	}
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, target)
+	}}}
+	defer client.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/v1/state", nil)
+	if err != nil {
+		return st, err
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return st, err
+	}
+	defer answer.Body.Close()
+	return st, json.NewDecoder(answer.Body).Decode(&st)
+}
+
+// run watches until it is asked to end.
+func (o *watchOptions) run(ctx context.Context, std stdio, rules []*watch.Rule) error {
+	listeners, err := o.listeners()
+	if err != nil {
+		return failure{err}
+	}
+	defer func() {
+		for _, l := range listeners {
+			l.Close()
+		}
+	}()
+	h, err := o.store.open(ctx)
+	if err != nil {
+		return failure{err}
+	}
+	defer h.Close()
+	if o.store.hub == "" && !h.Owner() {
+		return failure{errors.New("another ashlar watch serves this --dir: see it with --once, or choose another folder")}
+	}
+	screen := &watchScreen{std: std, json: o.json}
+	options := watch.Options{
+		Keep: time.Duration(o.store.keep), MaxDisk: *o.maxDisk.value, MaxSnapshot: int64(*o.maxSnapshot.value), Rules: rules, Log: screen.log,
+	}
+	if o.json {
+		options.Sampled = func(s watch.Sample) { screen.line(s) }
+		options.Alarmed = func(a watch.Alarm) { screen.line(alarmLine{"alarm", a}) }
+	}
+	s, err := watch.NewServer(ctx, h, options)
+	if err != nil {
+		return failure{err}
+	}
+	std.errorf("jobs reach it at %s", o.listen)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var all sync.WaitGroup
+	handlers := []http.Handler{s.Handler(), s.MetricsHandler()}
+	for i, l := range listeners {
+		all.Go(func() {
+			if err := watch.Serve(ctx, l, handlers[i]); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	all.Go(func() { s.Run(ctx) })
+	if o.forward != "" {
+		to := watchStore{hub: o.forward, creds: o.store.creds}
+		all.Go(func() { s.Forward(ctx, to.open) })
+	}
+	if err := screen.show(ctx, s); err != nil {
+		cancel(err)
+	}
+	<-ctx.Done()
+	all.Wait()
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		return failure{err}
+	}
+	return nil
+}
+
+// listeners opens the address for the jobs and that for Prometheus.
+func (o *watchOptions) listeners() (all []net.Listener, err error) {
+	for flag, address := range []string{o.listen, o.metrics} {
+		if address == "" {
+			continue
+		}
+		l, err := watch.Listen(address)
+		if err != nil {
+			for _, l := range all {
+				l.Close()
+			}
+			return nil, fmt.Errorf("%s: %w", []string{"--listen", "--metrics"}[flag], err)
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+// alarmLine is an alarm as --json prints it.
+type alarmLine struct {
+	Kind string `json:"kind"`
+	watch.Alarm
+}
+
+// watchScreen is what the user sees while jobs are watched.
+type watchScreen struct {
+	std  stdio
+	json bool
+
+	mu    sync.Mutex
+	drawn int      // lines of the table
+	notes []string // the last ones, under the table
+	err   error
+}
+
+// maxNotes is how many notes the table shows.
+const maxNotes = 5
+
+func (w *watchScreen) table() bool { return !w.json && w.std.style().Bold }
+
+func (w *watchScreen) log(text string) {
+	if !w.table() {
+		w.std.errorf("%s", text)
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.notes = append(w.notes, time.Now().Format("15:04:05 ")+text)
+	w.notes = w.notes[max(0, len(w.notes)-maxNotes):]
+}
+
+func (w *watchScreen) line(document any) {
+	line, err := json.Marshal(document)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil && w.err == nil {
+		_, w.err = w.std.out.Write(append(line, '\n'))
+	}
+}
+
+// show draws the table until the context ends, or looks whether lines can still
+// be written.
+func (w *watchScreen) show(ctx context.Context, s *watch.Server) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		if w.table() {
+			w.draw(s)
+		}
+		w.mu.Lock()
+		err := w.err
+		w.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (w *watchScreen) draw(s *watch.Server) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	st := s.Status()
+	st.Notes = append(st.Notes, w.notes...)
+	var page bytes.Buffer
+	if w.err = text.Watch(&page, &st, w.std.style()); w.err != nil {
+		return
+	}
+	out := strings.ReplaceAll(page.String(), "\n", "\x1b[K\n") // what was longer goes
+	if w.drawn > 0 {
+		out = fmt.Sprintf("\x1b[%dA", w.drawn) + out
+	}
+	w.drawn = strings.Count(out, "\n")
+	_, w.err = io.WriteString(w.std.out, out+"\x1b[J")
+}
