@@ -100,10 +100,10 @@ serves at a time; with --hub it is in a NATS cluster, and with --forward it is i
 
 --alarms names a file with an alarm on each line:
 
-  NAME: EXPR >|< VALUE [clear VALUE] [for 30s|N steps] [per rank|run] -> ACTION, ...
+  NAME: EXPR >|< VALUE [clear VALUE] [for 30s|N steps] [per rank|run] -> ACTION
   frag: inactive_split/reserved > 0.3 clear 0.2 for 60s -> log, snapshot
 
-Actions are log, snapshot, empty_cache and run COMMAND. docs/watch.md has the
+Actions, with commas between them, are log, snapshot, empty_cache and run COMMAND. docs/watch.md has the
 expressions, the default alarms, and the messages of the jobs.
 
 Exit status: 0 ended as it was asked to; 2 a flag or a line of the alarms is wrong,

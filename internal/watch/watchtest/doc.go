@@ -1,0 +1,2 @@
+// Package watchtest sends samples as jobs do, for tests and measurements.
+package watchtest
