@@ -6,7 +6,7 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host dist dist-test dist-host truth advice deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
+.PHONY: lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host dist dist-test dist-host truth advice watch deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
 
 build: engine
 	$(GO) build -o $(BIN) ./cmd/ashlar
@@ -244,6 +244,13 @@ tune:
 	$(GO) test ./internal/answer/tune -count 1 -timeout 1h -run 'TestGoalsOnAllRuns|TestSameTwice' -table $(CURDIR)/bin/tune.md
 	@cat bin/tune.md
 
+# ashlar watch under 200 and 1,000 jobs, killed meanwhile, and with a week of history: the table of
+# docs/measured/watch.md. A real Prometheus scrapes it, where there is one.
+watch: build
+	@tools/scripts/setup prometheus
+	$(GO) -C tools run ./watchload -ashlar ../$(BIN)
+	$(GO) test ./internal/watch -count 1 -run TestPrometheus -prometheus
+
 help:
 	@echo "make demo          why a real run died of fragmentation, and the setting that saves it"
 	@echo "make test          lint, unit tests, race detector, invariants, each parser's fuzzer for a while, the page in a browser, the wheel in an empty environment"
@@ -265,6 +272,7 @@ help:
 	@echo "make bench-plan    planned peaks beside those that were measured on a GPU"
 	@echo "make host          every malloc under the workloads and the service of docs/measured/host.md"
 	@echo "make bench-host    what it costs to measure processes"
+	@echo "make watch         ashlar watch under load, killed, with a week of history, and under Prometheus"
 	@echo "make screenshots   every screen of the page, light and dark"
 	@echo "make pictures      the README's pictures"
 	@echo "make web           rebuild the page's bundle"

@@ -1,0 +1,3 @@
+// Watchload measures ashlar watch: many jobs that send while it is killed, a week
+// of history with a fast clock. It prints a table, and fails if a bar does.
+package main
