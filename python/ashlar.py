@@ -795,6 +795,7 @@ class _Watcher:
             "to": address, "interval": max(0.1, float(interval)), "run": run, "commit": commit,
             "tags": {str(k): str(v) for k, v in dict(tags or {}).items()}, "allow": [str(a) for a in allow],
         }
+        self.said = None  # called again, it may say other things
         if not self.registered:
             self.registered = True
             atexit.register(self.finish)

@@ -48,7 +48,7 @@ func newRoot(std stdio) *cobra.Command {
 		Use:   "ashlar",
 		Short: "Explain GPU memory of PyTorch programs",
 		Long: "Ashlar explains GPU memory to people who train and serve models with PyTorch.\n" +
-			"It never sends anything anywhere.",
+			"It sends nothing anywhere, unless you call watch, to the address you name.",
 		Version:       version.Program(),
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -32,6 +32,9 @@ func addHours(t *testing.T, s *Server, c *clock, session string, from, hours int
 }
 
 func TestHistory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("108,000 samples")
+	}
 	c := newClock()
 	s := newTestServer(t, newTestHub(t, t.TempDir()), c, "")
 	begin := c.now()

@@ -43,7 +43,10 @@ func watchRow(r *watch.RunStatus) []string {
 	if r.Attempt > 0 {
 		name += fmt.Sprintf(" (attempt %d)", r.Attempt)
 	}
-	seen := units.Duration(math.Round(r.LastSeenS) * 1e9)
+	seen := fmt.Sprintf("%.0f s", r.LastSeenS)
+	if r.LastSeenS >= 120 {
+		seen = units.Duration(math.Round(r.LastSeenS) * 1e9)
+	}
 	if r.Ended {
 		seen = "ended"
 	}
