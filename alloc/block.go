@@ -30,6 +30,7 @@ type block struct {
 	seg        segmentID
 	events     uint32 // outstanding events on other streams
 	uses       usesID // streams recorded on the block
+	created    uint32 // the block's number, see ByCreation
 	state      blockState
 	expandable bool
 }
@@ -37,9 +38,10 @@ type block struct {
 // split reports whether the block has a neighbour in its segment.
 func (b *block) split() bool { return b.prev|b.next != 0 }
 
-// newBlock takes a record, which the caller fills. It may move the records: no
-// pointer into a.blocks is valid across the call.
+// newBlock takes a record, which the caller fills; its number is a.created. It may
+// move the records: no pointer into a.blocks is valid across the call.
 func (a *Allocator) newBlock() blockID {
+	a.created++
 	if id := a.spare; id != noBlock {
 		a.spare = a.blocks[id].next
 		return id
