@@ -26,7 +26,7 @@ type Allocator struct {
 
 	blocks           []block // blockID -> record
 	spare            blockID // records to reuse
-	created          uint32  // blocks made so far
+	created          uint64  // the rank of the block made last, in the order ByCreation
 	placed           uint64  // where the next segment goes in the order BySegment
 	table            addrTable
 	segments         []segment

@@ -180,10 +180,10 @@ func (a *Allocator) checkStreamPools(t *tally) error {
 			}
 			if i > 0 {
 				p := &a.blocks[ids[i-1]]
-				if ps, bs := p.size>>unitBits, b.size>>unitBits; ps > bs || ps == bs && a.rank(p) >= a.rank(b) {
+				if ps, bs := p.size>>unitBits, b.size>>unitBits; ps > bs || ps == bs && p.rank >= b.rank {
 					return fmt.Errorf("free set out of order at %#x", b.addr)
 				}
-				if sp.free.after(p.size, a.rank(p)) != id || sp.free.before(b.size, a.rank(b)) != ids[i-1] {
+				if sp.free.after(p.size, p.rank) != id || sp.free.before(b.size, b.rank) != ids[i-1] {
 					return fmt.Errorf("free set cannot be walked at %#x", b.addr)
 				}
 			}

@@ -73,20 +73,16 @@ func DifferencesOf(v pytorch.Version) Differences {
 	return d
 }
 
-// rank places a block among the free ones of its size.
-func (a *Allocator) rank(b *block) uint64 {
+// ranked returns the rank of a block that enters the free set: where it stands
+// among those of its size. The block keeps it as long as it is there, and in the
+// order ByCreation for good.
+func (a *Allocator) ranked(b *block) uint64 {
 	if a.rules.Order == ByAddress {
-		return b.addr
+		b.rank = b.addr
+	} else if a.rules.Order == BySegment {
+		b.rank = a.segments[b.seg].place + b.addr - a.segments[b.seg].base
 	}
-	return a.laterRank(b)
-}
-
-func (a *Allocator) laterRank(b *block) uint64 {
-	if a.rules.Order == ByCreation {
-		return uint64(b.created) << unitBits
-	}
-	s := &a.segments[b.seg]
-	return s.place + b.addr - s.base
+	return b.rank
 }
 
 // nextPlace returns the place of a new segment in the order BySegment: behind all
@@ -114,6 +110,6 @@ func (a *Allocator) placeAnew() {
 	}
 	for _, id := range free {
 		b := &a.blocks[id]
-		a.streamPools[b.streamPool].free.insert(b.size, a.rank(b), id)
+		a.streamPools[b.streamPool].free.insert(b.size, a.ranked(b), id)
 	}
 }

@@ -76,18 +76,18 @@ func (a *Allocator) giveBack(id blockID, b *block, sp *streamPool, tick int64) {
 	if l := &a.blocks[left]; l.state == stateFree {
 		splits--
 		bytes -= int64(l.size)
-		sp.free.remove(l.size, a.rank(l))
+		sp.free.remove(l.size, l.rank)
 		a.absorb(id, left)
 	}
 	if r := &a.blocks[right]; r.state == stateFree {
 		splits--
 		bytes -= int64(r.size)
-		sp.free.remove(r.size, a.rank(r))
+		sp.free.remove(r.size, r.rank)
 		a.absorb(id, right)
 	}
 	b.state = stateFree
-	b.entered = sp.pool.searches
-	sp.free.insert(b.size, a.rank(b), id)
+	b.entered = uint32(sp.pool.searches)
+	sp.free.insert(b.size, a.ranked(b), id)
 	if a.explain != nil {
 		a.explainReturn(b, sp, addr, size)
 	}

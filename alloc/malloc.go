@@ -126,7 +126,7 @@ func (a *Allocator) search(sp *streamPool, rounded uint64, expandable bool) bloc
 		return noBlock
 	}
 	b := &a.blocks[id]
-	sp.free.remove(b.size, a.rank(b))
+	sp.free.remove(b.size, b.rank)
 	return id
 }
 
@@ -375,7 +375,7 @@ func (a *Allocator) obtainSegment(r *request) (blockID, error) {
 	seg := a.newSegment(segment{base: addr, size: r.segment, streamPool: r.streamPool.id})
 	id := a.newBlock()
 	a.segments[seg].head = id
-	a.blocks[id] = block{addr: addr, size: r.segment, streamPool: r.streamPool.id, seg: seg, created: a.created}
+	a.blocks[id] = block{addr: addr, size: r.segment, streamPool: r.streamPool.id, seg: seg, rank: a.created}
 	a.reserved += r.segment
 	a.stats.add(p.kind, statSegment, 1)
 	a.stats.add(p.kind, statReservedBytes, int64(r.segment))

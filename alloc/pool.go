@@ -78,21 +78,21 @@ func (a *Allocator) insertFree(id blockID) {
 	b := &a.blocks[id]
 	sp := a.streamPools[b.streamPool]
 	b.state = stateFree
-	b.entered = sp.pool.searches
-	sp.free.insert(b.size, a.rank(b), id)
+	b.entered = uint32(sp.pool.searches)
+	sp.free.insert(b.size, a.ranked(b), id)
 }
 
 // removeFree takes a block out of its stream pool's free set.
 func (a *Allocator) removeFree(id blockID) {
 	b := &a.blocks[id]
-	a.streamPools[b.streamPool].free.remove(b.size, a.rank(b))
+	a.streamPools[b.streamPool].free.remove(b.size, b.rank)
 }
 
 // freeAfter returns the free block that follows another in the order of its
 // stream pool's set.
 func (a *Allocator) freeAfter(sp *streamPool, id blockID) blockID {
 	b := &a.blocks[id]
-	return sp.free.after(b.size, a.rank(b))
+	return sp.free.after(b.size, b.rank)
 }
 
 // leastUnaligned returns the smallest block of at least size bytes, of those the

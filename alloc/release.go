@@ -211,7 +211,7 @@ func (a *Allocator) releaseTargeted(r *request) (bool, error) {
 		if id == noBlock || a.blocks[id].size < a.cfg.MaxSplitSize {
 			return false, nil
 		}
-		size, rank = a.blocks[id].size, a.rank(&a.blocks[id])
+		size, rank = a.blocks[id].size, a.blocks[id].rank
 		a.assertPlain(id)
 		if a.releasable(id) {
 			if err := a.releaseSegment(id); err != nil {

@@ -204,7 +204,7 @@ func (a *Allocator) restoreUnmapped(sp *streamPool, seg segmentID, from, to uint
 		return noBlock
 	}
 	id := a.newBlock()
-	a.blocks[id] = block{addr: from, size: to - from, streamPool: sp.id, seg: seg, expandable: true, created: a.created}
+	a.blocks[id] = block{addr: from, size: to - from, streamPool: sp.id, seg: seg, expandable: true, rank: a.created}
 	a.insertUnmapped(id)
 	return id
 }
@@ -265,7 +265,7 @@ func (a *Allocator) impliedSize(p *pool, request, available uint64) uint64 {
 
 func (r *restorer) appendBlock(b block) blockID {
 	id := r.a.newBlock()
-	b.prev, b.streamPool, b.seg, b.created = r.last, r.sp.id, r.seg, r.a.created
+	b.prev, b.streamPool, b.seg, b.rank = r.last, r.sp.id, r.seg, r.a.created
 	b.expandable = r.a.segments[r.seg].expandable()
 	r.a.blocks[id] = b
 	if r.last == noBlock {
