@@ -37,10 +37,7 @@ func TestLaterVersions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := verify.Run(t.Context(), recorded, verify.Options{NoSizes: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := verified(t, recorded)
 		if !v.Result.Identical || v.Result.Version != pytorch.Default {
 			t.Errorf("%s: the recording itself: identical %v, rules of %v", name, v.Result.Identical, v.Result.Version)
 		}
@@ -52,30 +49,67 @@ func TestLaterVersions(t *testing.T) {
 }
 
 func testLater(t *testing.T, p *replay.Program, version pytorch.Version) {
-	a := later.New(version >= pytorch.Of(2, 13), p.Settings.ExpandableSegments)
-	perform(a, p)
-	tr := written(t, a)
-	if tr.Writer.String() != "2.12 or later" {
-		t.Fatalf("written by %v", tr.Writer)
+	for _, skipped := range []int{0, 2} { // all events, or the second half
+		a := later.New(version >= pytorch.Of(2, 13), p.Settings.ExpandableSegments)
+		perform(a, p)
+		if skipped > 0 {
+			a.Events = a.Events[len(a.Events)/skipped:]
+		}
+		tr := written(t, a)
+		if tr.Writer.String() != "2.12 or later" {
+			t.Fatalf("written by %v", tr.Writer)
+		}
+		v := verified(t, tr)
+		if !v.Result.Identical {
+			t.Fatalf("under the rules of %v: %v", v.Result.Version, v.Result.First)
+		}
+		checkAgain(t, v.Program())
+		// A reservation is one segment, so in it 2.13 goes by address as 2.11 does.
+		alike := p.Settings.ExpandableSegments && version == pytorch.Of(2, 13)
+		if v.Result.Version != version && !alike {
+			t.Errorf("fits the rules of %v", v.Result.Version)
+		}
+		tr.Writer = pytorch.Exactly(pytorch.Default)
+		if verified(t, tr).Result.Identical && !alike {
+			t.Error("identical under the rules of 2.11, too")
+		}
 	}
+}
+
+func verified(t *testing.T, tr *trace.Trace) *verify.Verified {
+	t.Helper()
 	v, err := verify.Run(t.Context(), tr, verify.Options{NoSizes: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !v.Result.Identical {
-		t.Fatalf("under the rules of %v: %v", v.Result.Version, v.Result.First)
+	return v
+}
+
+// checkAgain runs a program under its own settings: every allocation lies where the
+// trace has it, but for how far all of them were moved.
+func checkAgain(t *testing.T, p *replay.Program) {
+	t.Helper()
+	var got, want []uint64
+	for i := range p.Trace.Events.Len() {
+		if e := p.Trace.Events.At(i); e.Action == alloc.ActionAlloc {
+			want = append(want, e.Addr)
+		}
 	}
-	// A reservation is one segment, so in it 2.13 goes by address as 2.11 does.
-	alike := p.Settings.ExpandableSegments && version == pytorch.Of(2, 13)
-	if v.Result.Version != version && !alike {
-		t.Errorf("fits the rules of %v", v.Result.Version)
+	_, err := p.Run(t.Context(), replay.Conditions{Settings: p.Settings, Observe: func(_ int, e alloc.Event) {
+		if e.Action == alloc.ActionAlloc {
+			got = append(got, e.Addr)
+		}
+	}})
+	if err != nil || len(got) != len(want) {
+		t.Fatalf("run again: %d allocations, want %d; %v", len(got), len(want), err)
 	}
-	tr.Writer = pytorch.Exactly(pytorch.Default)
-	if v, err = verify.Run(t.Context(), tr, verify.Options{NoSizes: true}); err != nil {
-		t.Fatal(err)
+	if p.Settings.ExpandableSegments {
+		return // reservations lie elsewhere
 	}
-	if v.Result.Identical && !alike {
-		t.Error("identical under the rules of 2.11, too")
+	for i := range got {
+		if got[i]-want[i] != got[0]-want[0] {
+			t.Fatalf("run again: allocation %d is at %#x, want %#x", i, got[i], want[i]+got[0]-want[0])
+		}
 	}
 }
 
@@ -110,10 +144,14 @@ func written(t *testing.T, a *later.Allocator) *trace.Trace {
 		{Name: settings.Variable, Value: conf}, {Name: "expandable_segments", Value: a.Expandable}, {Name: "graph_capture_record_stream_reuse", Value: false},
 	}}
 	compile, meta := tr.Strings.Add("N/A"), tr.Strings.Add("")
+	stack := func(name string) trace.StackID {
+		return tr.Stacks.Add([]trace.FrameID{tr.Stacks.AddFrame(trace.Frame{Name: tr.Strings.Add(name), File: tr.Strings.Add("a.py"), Line: 1})})
+	}
+	stacks := map[bool]trace.StackID{false: stack("step"), true: stack("empty_cache")} // what tells a flush of its own from one inside an allocation
 	for i, e := range a.Events {
 		action, _ := alloc.ParseAction(e.Action)
 		tr.Events.Append(trace.Event{
-			Action: action, Addr: e.Addr, Size: e.Size, Stream: e.Stream, Time: int64(i), Compile: compile, Meta: meta, Pool: tr.Events.PoolRef(alloc.PoolID(e.Pool)),
+			Action: action, Addr: e.Addr, Size: e.Size, Stream: e.Stream, Time: int64(i), Stack: stacks[e.Flush], Compile: compile, Meta: meta, Pool: tr.Events.PoolRef(alloc.PoolID(e.Pool)),
 		})
 	}
 	for _, s := range a.Segments {

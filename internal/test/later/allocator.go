@@ -26,6 +26,7 @@ type Allocator struct {
 	counter int // blocks made in 2.12, segments in 2.13
 	plain   uint64
 	ranges  uint64
+	flush   bool
 	waiting []*Block // freed, another stream uses them
 	done    []*Block // of these, where the stream is done
 }
@@ -38,6 +39,7 @@ type Event struct {
 	Action             string
 	Addr, Size, Stream uint64
 	Pool               Pool
+	Flush              bool // by empty_cache(), or the end of a pool
 }
 
 // Segment is a plain segment, or a reservation of addresses.
@@ -81,7 +83,7 @@ func New(bySegment, expandable bool) *Allocator {
 }
 
 func (a *Allocator) note(action string, addr, size, stream uint64, p *pool) {
-	a.Events = append(a.Events, Event{action, addr, size, stream, p.id})
+	a.Events = append(a.Events, Event{action, addr, size, stream, p.id, a.flush})
 }
 
 // newBlock makes a block object. In 2.12 each has a number of its own; in 2.13 it
@@ -273,18 +275,22 @@ func (a *Allocator) merge(b *Block) {
 
 // EmptyCache is torch.cuda.empty_cache().
 func (a *Allocator) EmptyCache() {
+	a.flush = true
 	a.processEvents()
 	for len(a.waiting) > 0 {
 		a.complete(a.waiting[0])
 	}
 	a.release(a.pool(Pool{}, false))
 	a.release(a.pool(Pool{}, true))
+	a.flush = false
 }
 
 // DeletePool gives a private pool up and releases its memory.
 func (a *Allocator) DeletePool(id Pool) {
+	a.flush = true
 	a.release(a.pool(id, true))
 	a.release(a.pool(id, false))
+	a.flush = false
 }
 
 func (a *Allocator) release(p *pool) {
