@@ -134,7 +134,9 @@ func New(d driver.Driver, opts ...Option) *Allocator {
 
 // deriveRules recomputes what follows from the settings and the limit.
 func (a *Allocator) deriveRules() {
+	unaligned := a.rules.unaligned // blocks keep their sizes
 	a.rules = a.rules.Differences.rules(a.cfg)
+	a.rules.unaligned = a.rules.unaligned || unaligned
 	a.choosy = a.rules.unaligned || a.askTies != nil
 	a.armed = a.limited && a.cfg.GarbageCollectionThreshold > 0
 }
