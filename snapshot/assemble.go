@@ -213,6 +213,7 @@ func (b *builder) finish(f *File, p *parts) error {
 	for device := len(p.traces) - 1; device >= 0; device-- {
 		b.takeEvents(byDevice[device], p.traces[device])
 	}
+	f.findHints()
 	return nil
 }
 
