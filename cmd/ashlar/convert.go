@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ashlar-mem/ashlar/internal/anonymous"
 	"github.com/ashlar-mem/ashlar/internal/present/export"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/units"
@@ -40,6 +41,8 @@ type convertOptions struct {
 	to       wordFlag
 	device   deviceFlag
 	minSlice sizeFlag
+	hidden   anonymousFlags
+	names    string // the file that says what words stand for
 	export   export.Options
 }
 
@@ -65,10 +68,17 @@ The events of the table and the counters of the trace have the reserved bytes an
 the requested bytes in active blocks, right even if recording began mid-run. The
 trace shows allocations of --min-slice bytes or more as slices.
 
+With --anonymous OUT has no names, to be shown to strangers: paths, functions,
+annotations, user_metadata and notes become words, the same name the same word.
+Sizes, times, addresses, line numbers and settings stay, so the other commands
+give the same answers. Write it as .json to look at it first. --names tells you,
+and nobody else, what the words stand for.
+
 OUT appears when it is complete; until then an older one stays.`,
 		Example: "  ashlar convert run.pickle run.json.zst\n" +
 			"  ashlar convert run.pickle run.parquet\n" +
-			"  ashlar convert --min-slice 16MiB run.pickle run.pftrace",
+			"  ashlar convert --min-slice 16MiB run.pickle run.pftrace\n" +
+			"  ashlar convert --anonymous --names mine.txt run.pickle to-send.json.gz",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return errors.New("convert needs a snapshot IN and a file OUT")
@@ -79,6 +89,8 @@ OUT appears when it is complete; until then an older one stays.`,
 	}
 	cmd.Flags().Var(&o.to, "to", "format: pickle, json, parquet or perfetto (default by the ending of OUT)")
 	cmd.Flags().Var(&o.device, "device", "write only this device, or host")
+	addAnonymousFlags(cmd, &o.hidden)
+	cmd.Flags().StringVar(&o.names, "names", "", "with --anonymous: the `FILE` to write that says what the words stand for")
 	cmd.Flags().Var(&o.minSlice, "min-slice", "smallest allocation that perfetto shows as a slice")
 	return cmd
 }
@@ -107,12 +119,21 @@ func convert(cmd *cobra.Command, std stdio, o *convertOptions, in, out string) e
 	if err != nil {
 		return err
 	}
+	if err := o.hidden.check(); err != nil {
+		return err
+	}
+	if o.names != "" && !o.hidden.on {
+		return errors.New("--names is for --anonymous: give it too")
+	}
+	if o.names == out {
+		return errors.New("--names is OUT: name another file, one that you do not send")
+	}
 	o.export.MinSlice = max(*o.minSlice.value, 1)
 	outs := []string{out}
 	if format == formatParquet {
 		outs = append(outs, stacksName(out))
 	}
-	for _, name := range outs {
+	for _, name := range append(slices.Clone(outs), o.names) {
 		if in != "-" && sameFile(in, name) {
 			return failure{fmt.Errorf("%s is the same file as IN: name another OUT", name)}
 		}
@@ -123,6 +144,15 @@ func convert(cmd *cobra.Command, std stdio, o *convertOptions, in, out string) e
 	}
 	if f, err = oneDevice(f, o.device); err != nil {
 		return failure{err}
+	}
+	if o.hidden.on {
+		var names []anonymous.Name
+		f, names = o.hidden.hide(std, f)
+		if o.names != "" {
+			if err := writeFile(cmd.Context(), o.names, func(w io.Writer) error { return writeNames(w, names) }); err != nil {
+				return err
+			}
+		}
 	}
 	return writeConverted(cmd.Context(), std, o, f, format, outs)
 }
