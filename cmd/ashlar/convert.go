@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ashlar-mem/ashlar/internal/anonymous"
 	"github.com/ashlar-mem/ashlar/internal/present/export"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/units"
@@ -111,6 +110,17 @@ func (o *convertOptions) format(out string) (string, error) {
 	return format, nil
 }
 
+// checkAnonymous looks at the flags about names.
+func (o *convertOptions) checkAnonymous(out string) error {
+	switch {
+	case o.names != "" && !o.hidden.on:
+		return errors.New("--names is for --anonymous: give it too")
+	case o.names != "" && (o.names == out || sameFile(o.names, out)):
+		return errors.New("--names is OUT: name another file, one that you do not send")
+	}
+	return o.hidden.check()
+}
+
 func convert(cmd *cobra.Command, std stdio, o *convertOptions, in, out string) error {
 	if out == "-" {
 		return errors.New("OUT is -: convert writes files, name one")
@@ -119,14 +129,8 @@ func convert(cmd *cobra.Command, std stdio, o *convertOptions, in, out string) e
 	if err != nil {
 		return err
 	}
-	if err := o.hidden.check(); err != nil {
+	if err := o.checkAnonymous(out); err != nil {
 		return err
-	}
-	if o.names != "" && !o.hidden.on {
-		return errors.New("--names is for --anonymous: give it too")
-	}
-	if o.names == out {
-		return errors.New("--names is OUT: name another file, one that you do not send")
 	}
 	o.export.MinSlice = max(*o.minSlice.value, 1)
 	outs := []string{out}
@@ -145,16 +149,22 @@ func convert(cmd *cobra.Command, std stdio, o *convertOptions, in, out string) e
 	if f, err = oneDevice(f, o.device); err != nil {
 		return failure{err}
 	}
-	if o.hidden.on {
-		var names []anonymous.Name
-		f, names = o.hidden.hide(std, f)
-		if o.names != "" {
-			if err := writeFile(cmd.Context(), o.names, func(w io.Writer) error { return writeNames(w, names) }); err != nil {
-				return err
-			}
-		}
+	if f, err = o.hide(cmd.Context(), std, f); err != nil {
+		return err
 	}
 	return writeConverted(cmd.Context(), std, o, f, format, outs)
+}
+
+// hide leaves out names, if that was asked for, and writes down what they were.
+func (o *convertOptions) hide(ctx context.Context, std stdio, f *snapshot.File) (*snapshot.File, error) {
+	if !o.hidden.on {
+		return f, nil
+	}
+	hidden, names := o.hidden.hide(std, f)
+	if o.names == "" {
+		return hidden, nil
+	}
+	return hidden, writeFile(ctx, o.names, func(w io.Writer) error { return writeNames(w, names) })
 }
 
 // stacksName returns the second file of Parquet.
