@@ -19,7 +19,7 @@ func File(f *snapshot.File, salt []byte) (*snapshot.File, []Name) {
 	out := *f
 	out.Name = "anonymous"
 	out.Warnings = nil
-	out.Extra = h.fileExtra(f.Extra)
+	out.Extra = hideFields(f.Extra)
 	out.Traces = nil
 	for _, t := range f.Traces {
 		out.Traces = append(out.Traces, h.trace(t))
@@ -36,11 +36,11 @@ type hider struct {
 	words   map[string]string
 	names   []Name
 	strings *trace.Strings
-	tables  map[*trace.Stacks]*trace.Stacks
+	tables  map[*trace.Stacks]table
 }
 
 func newHider(salt []byte) *hider {
-	return &hider{salt: salt, words: map[string]string{}, strings: &trace.Strings{}, tables: map[*trace.Stacks]*trace.Stacks{}}
+	return &hider{salt: salt, words: map[string]string{}, strings: &trace.Strings{}, tables: map[*trace.Stacks]table{}}
 }
 
 // letters spell a hash. Without vowels they spell none of the words that rules
@@ -72,13 +72,14 @@ func (h *hider) word(kind, name string) string {
 func (h *hider) trace(t *trace.Trace) *trace.Trace {
 	out := *t
 	out.Strings = h.strings
-	out.Stacks = h.stacks(t)
-	out.Extra = h.fileExtra(t.Extra)
-	out.Settings = h.settings(t.Settings)
-	h.events(&out.Events, t)
+	stacks := h.stacks(t)
+	out.Stacks = stacks.stacks
+	out.Extra = hideFields(t.Extra)
+	out.Settings = hideSettings(t.Settings)
+	h.events(&out.Events, t, stacks.ids)
 	out.Segments = make([]trace.Segment, len(t.Segments))
 	for i := range t.Segments {
-		out.Segments[i] = h.segment(t.Segments[i])
+		out.Segments[i] = h.segment(t.Segments[i], stacks.ids)
 	}
 	out.Annotations = make([]trace.Annotation, len(t.Annotations))
 	for i, a := range t.Annotations {
@@ -88,10 +89,12 @@ func (h *hider) trace(t *trace.Trace) *trace.Trace {
 	return &out
 }
 
-// events hides the texts of events. The other columns are shared with t.
-func (h *hider) events(e *trace.Events, t *trace.Trace) {
-	e.Meta, e.Compile, e.Extra, e.Others = trace.Column[trace.StringID]{}, trace.Column[trace.StringID]{}, nil, nil
+// events hides the texts and stacks of events. The other columns are shared with t.
+func (h *hider) events(e *trace.Events, t *trace.Trace, stacks []trace.StackID) {
+	e.Meta, e.Compile, e.Stack = trace.Column[trace.StringID]{}, trace.Column[trace.StringID]{}, trace.Column[trace.StackID]{}
+	e.Extra, e.Others = nil, nil
 	for i := range t.Events.Len() {
+		e.Stack.Append(stacks[t.Events.Stack.At(i)])
 		e.Meta.Append(h.text(t, t.Events.Meta.At(i), h.metadata))
 		e.Compile.Append(h.text(t, t.Events.Compile.At(i), h.compile))
 	}
@@ -108,7 +111,8 @@ func (h *hider) events(e *trace.Events, t *trace.Trace) {
 	}
 }
 
-func (h *hider) segment(s trace.Segment) trace.Segment {
+func (h *hider) segment(s trace.Segment, stacks []trace.StackID) trace.Segment {
+	s.Stack = stacks[s.Stack]
 	if s.Type != "small" && s.Type != "large" {
 		s.Type = h.word("type", s.Type)
 	}
@@ -118,11 +122,11 @@ func (h *hider) segment(s trace.Segment) trace.Segment {
 		if b.State == trace.OtherState {
 			b.StateText = h.word("state", b.StateText)
 		}
-		b.Extra = numbersOf(b.Extra, fileFields)
+		b.Stack, b.Extra = stacks[b.Stack], numbersOf(b.Extra, fileFields)
 		if b.History != nil {
 			history := make([]trace.Use, len(b.History))
 			for j, u := range b.History {
-				u.Extra = nil
+				u.Stack, u.Extra = stacks[u.Stack], nil
 				history[j] = u
 			}
 			b.History = history

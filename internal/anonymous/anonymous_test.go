@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -79,6 +80,25 @@ func TestCrafted(t *testing.T) {
 	_, other := written(t, first(File(f, []byte("another salt"))))
 	if _, again := written(t, first(File(f, []byte("salt")))); again != json || other == json {
 		t.Error("the salt alone decides the words")
+	}
+}
+
+// Frames of two copies of PyTorch become the same; what comes after keeps its own.
+func TestTwins(t *testing.T) {
+	frame := func(file string) string { return `[{"name": "_call_impl", "filename": "` + file + `", "line": 1}]` }
+	events := ""
+	for i, file := range []string{"/a/torch/nn/modules/module.py", "/b/torch/nn/modules/module.py", "/c/mine.py"} {
+		events += `,{"action": "alloc", "addr": ` + strconv.Itoa(4096+512*i) + `, "size": 512, "stream": 0, "time_us": 1, "frames": ` + frame(file) + `}`
+	}
+	f, err := snapshot.Read(context.Background(), "twins", strings.NewReader(`{"segments": [], "device_traces": [[`+events[1:]+`]]}`), snapshot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden, _ := File(f, []byte("salt"))
+	tr := hidden.Traces[0]
+	last := timeline.Frames(tr, tr.Events.Stack.At(2))
+	if tr.Events.Stack.At(0) != tr.Events.Stack.At(1) || len(last) != 1 || !strings.HasPrefix(last[0].Filename, "/program/file-") {
+		t.Errorf("the last event has %v", last)
 	}
 }
 

@@ -10,13 +10,18 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// stacks returns the stacks of a trace with their frames hidden, under the same
-// numbers.
-func (h *hider) stacks(t *trace.Trace) *trace.Stacks {
+// table is a table of stacks with hidden frames.
+type table struct {
+	stacks *trace.Stacks
+	ids    []trace.StackID // by those before. Two may become one: those of two copies of PyTorch
+}
+
+// stacks returns the table of a trace with its frames hidden.
+func (h *hider) stacks(t *trace.Trace) table {
 	if s, ok := h.tables[t.Stacks]; ok {
 		return s
 	}
-	out := trace.NewStacks()
+	out := table{trace.NewStacks(), make([]trace.StackID, t.Stacks.Len())}
 	h.tables[t.Stacks] = out
 	frames := make([]trace.FrameID, t.Stacks.NumFrames())
 	for i := range frames {
@@ -25,14 +30,15 @@ func (h *hider) stacks(t *trace.Trace) *trace.Stacks {
 		if f.Extra > 0 { // frames that differ in it alone stay different
 			name += "-" + h.word("node", strconv.Itoa(int(f.Extra)))
 		}
-		frames[i] = out.AddFrame(trace.Frame{Name: h.strings.Add(name), File: h.strings.Add(file), Line: f.Line})
+		frames[i] = out.stacks.AddFrame(trace.Frame{Name: h.strings.Add(name), File: h.strings.Add(file), Line: f.Line})
 	}
+	out.ids[trace.EmptyStack] = trace.EmptyStack
 	for id := int(trace.EmptyStack) + 1; id < t.Stacks.Len(); id++ {
 		var stack []trace.FrameID
 		for _, f := range t.Stacks.Frames(trace.StackID(id)) {
 			stack = append(stack, frames[f])
 		}
-		out.Add(stack)
+		out.ids[id] = out.stacks.Add(stack)
 	}
 	return out
 }
