@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -24,16 +22,14 @@ func TestAnonymousAnswers(t *testing.T) {
 	for _, file := range files {
 		original := filepath.Join("../../testdata", file+".pickle.gz")
 		hidden := filepath.Join(t.TempDir(), "hidden.pickle")
-		if _, code := executed(t, "convert --anonymous "+original+" "+hidden); code != exitOK {
-			t.Fatal(code)
-		}
+		printedBy(t, "convert --anonymous "+original+" "+hidden, exitOK)
 		words := 0
 		for _, command := range commands {
 			ask := func(file string) (doc any) {
 				name, flags, _ := strings.Cut(command, " ")
-				out, code := executed(t, name+" "+file+" --json "+flags)
-				if err := json.Unmarshal(out, &doc); err != nil {
-					t.Fatalf("%s %s: exit status %d: %s", command, file, code, out)
+				out := printedBy(t, name+" "+file+" --json "+flags, exitOK, exitBad)
+				if err := json.Unmarshal([]byte(out), &doc); err != nil {
+					t.Fatalf("%s %s: %v: %s", command, file, err, out)
 				}
 				return doc
 			}
@@ -45,17 +41,6 @@ func TestAnonymousAnswers(t *testing.T) {
 			t.Errorf("%s: no answer has a name", file)
 		}
 	}
-}
-
-// executed runs a command line and returns what it prints.
-func executed(t *testing.T, line string) ([]byte, int) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	code := execute(context.Background(), stdio{in: strings.NewReader(""), out: &out, err: &errs}, strings.Fields(line))
-	if code == exitInput {
-		t.Fatalf("ashlar %s: %s", line, errs.String())
-	}
-	return out.Bytes(), code
 }
 
 // hiddenWord is a word that stands for a name, with what is kept around it.
@@ -111,7 +96,7 @@ func sameButNames(original, hidden string, words *int) bool {
 	return regexp.MustCompile("^(?s:" + strings.Join(pieces, ".+?") + ")$").MatchString(original)
 }
 
-// Both kinds of reports are without names, whatever the file is called.
+// A report is without names, whatever the file is called.
 func TestAnonymousReport(t *testing.T) {
 	dir := t.TempDir()
 	raw, err := os.ReadFile("../../testdata/advice/attention_maps.pickle.gz")
@@ -123,14 +108,14 @@ func TestAnonymousReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	report := func(flags string) string {
-		out, _ := executed(t, "report "+file+" -o - "+flags)
-		return string(out)
+		return printedBy(t, "report "+file+" -o - "+flags, exitOK)
 	}
+	hidden, plain := report("--anonymous"), report("")
 	for _, name := range []string{"secret-project", "attention_maps.py", "linear.py"} {
-		if strings.Contains(report("--anonymous"), name) {
+		if strings.Contains(hidden, name) {
 			t.Errorf("the report has %s", name)
 		}
-		if !strings.Contains(report(""), name) {
+		if !strings.Contains(plain, name) {
 			t.Errorf("the report with names does not have %s", name)
 		}
 	}
