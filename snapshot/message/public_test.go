@@ -47,7 +47,7 @@ type posted struct {
 //	NVML_SUCCESS == r INTERNAL ASSERT FAILED      2.1 on       CUDA                     3
 //	the driver's and libraries' own               any          CUDA, HIP, Level Zero    16
 //
-// Nobody seems to have posted 2.12's rejections yet; wild_test.go has them as the
+// Nobody seems to have posted 2.12's rejections yet; ranks_test.go has them as the
 // sources print them.
 func TestPublic(t *testing.T) {
 	n := 0
