@@ -1,6 +1,9 @@
 package trace
 
-import "github.com/ashlar-mem/ashlar/settings"
+import (
+	"github.com/ashlar-mem/ashlar/pytorch"
+	"github.com/ashlar-mem/ashlar/settings"
+)
 
 // Trace is the memory history of one device and the state it ended in.
 type Trace struct {
@@ -15,7 +18,8 @@ type Trace struct {
 	Annotations []Annotation
 
 	Settings Settings
-	Extra    Extra // further fields of the file
+	Writer   pytorch.Range // the versions of PyTorch that may have written the file
+	Extra    Extra         // further fields of the file
 }
 
 // Annotation is the begin or the end of a named range of the program.
