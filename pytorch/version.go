@@ -81,6 +81,15 @@ func (r Range) Since(v Version) bool { return r.Known() && r.First >= v }
 // that v introduced is sure to be refused. It is false for an unknown range.
 func (r Range) Before(v Version) bool { return r.Known() && r.Last < v }
 
+// Assumed returns the version to take if one must be taken: [Default], or what is
+// nearest to it in the range.
+func (r Range) Assumed() Version {
+	if !r.Known() {
+		return Default
+	}
+	return max(r.First, min(Default, r.Last))
+}
+
 // Versions lists what is in the range, oldest first.
 func (r Range) Versions() []Version {
 	var all []Version

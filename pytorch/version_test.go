@@ -34,6 +34,9 @@ func TestRange(t *testing.T) {
 		{Exactly(Newest), "2.13", true, false, false},
 	} {
 		v := Of(2, 8)
+		if v := c.r.Assumed(); v != Default && (!c.r.Has(v) || c.r.Has(Default)) {
+			t.Errorf("%v: %v is assumed", c.r, v)
+		}
 		if got := c.r.String(); got != c.text {
 			t.Errorf("%v, want %s", got, c.text)
 		}

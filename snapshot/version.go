@@ -8,6 +8,14 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
+// SetWriter sets the release of PyTorch that wrote the file, for one who knows it
+// better than the file tells.
+func (f *File) SetWriter(v pytorch.Version) {
+	for _, t := range f.Traces {
+		t.Writer = pytorch.Exactly(v)
+	}
+}
+
 // sign is something that files have from one version of PyTorch on.
 type sign struct {
 	since   pytorch.Version

@@ -22,7 +22,7 @@ type Builder struct {
 // NewBuilder begins a program of about n calls. The tensors of the start state
 // are numbered from 0 on, in the order of their addresses.
 func NewBuilder(t *trace.Trace, begin *start.State, s settings.Settings, n int) *Builder {
-	p := &Program{Trace: t, Start: begin, Settings: s, calls: make([]packed, 0, n), events: make([]int32, 0, n)}
+	p := &Program{Trace: t, Start: begin, Settings: s, Version: t.Writer.Assumed(), calls: make([]packed, 0, n), events: make([]int32, 0, n)}
 	for i := range begin.Segments {
 		p.tensors += len(begin.Segments[i].Blocks)
 	}

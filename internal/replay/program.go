@@ -4,6 +4,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
+	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -47,6 +48,9 @@ type Program struct {
 	Start *start.State
 	// Settings are those of the recording, or the defaults if it has none.
 	Settings settings.Settings
+	// Version is the release of PyTorch whose rules the program runs under; 0 is
+	// [pytorch.Default].
+	Version pytorch.Version
 	// Ignored counts events that contradict the ones before them.
 	Ignored int
 

@@ -11,6 +11,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/replay/private"
 	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
+	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -53,6 +54,7 @@ type player struct {
 // playConfig is what one attempt at a trace assumes.
 type playConfig struct {
 	settings settings.Settings
+	version  pytorch.Version
 	start    *start.State
 	total    uint64
 	reserved []alloc.Span // the addresses of expandable segments at the start
@@ -79,9 +81,9 @@ func newPlayer(r *rows, c playConfig) (*player, error) {
 	}
 	p.device = &watched{
 		Driver: recorded.New(recorded.Config{TotalMemory: c.total, Events: r, Waited: c.waited}),
-		bounds: newBounds(), memory: c.memory, settings: c.settings, rules: alloc.RulesOf(c.settings), cut: c.start.Kind == start.Rebuilt,
+		bounds: newBounds(), memory: c.memory, settings: c.settings, rules: alloc.RulesOf(c.settings, c.version), cut: c.start.Kind == start.Rebuilt,
 	}
-	options := []alloc.Option{alloc.WithDevice(r.trace.Device), alloc.WithSettings(c.settings), alloc.WithObserver(p.observe)}
+	options := []alloc.Option{alloc.WithDevice(r.trace.Device), alloc.WithSettings(c.settings), alloc.WithVersion(c.version), alloc.WithObserver(p.observe)}
 	if c.settings.ExpandableSegments && c.settings.MaxSplitSize != settings.None {
 		options = append(options, alloc.WithExplainer(p.device.grown))
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
+	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -23,6 +24,7 @@ type reading struct {
 	trace    *trace.Trace
 	start    *start.State
 	settings settings.Settings
+	version  pytorch.Version
 	rows     *rows
 	memory   uint64
 	reserved []alloc.Span
@@ -36,7 +38,7 @@ type reading struct {
 
 func (v *verifier) reading(p *player) *reading {
 	return &reading{
-		trace: v.trace, start: v.start, settings: v.settings, rows: v.rows, memory: p.config.total, reserved: p.config.reserved,
+		trace: v.trace, start: v.start, settings: v.settings, version: p.config.version, rows: v.rows, memory: p.config.total, reserved: p.config.reserved,
 		pos: p.pos, pools: p.pools, waited: p.config.waited, flushes: p.flushes, routed: p.routed,
 	}
 }
@@ -50,7 +52,7 @@ func (g *reading) program() *replay.Program {
 		i = r.call(i)
 	}
 	p := r.calls.Program(replay.Device{Memory: g.memory, Reserved: g.reserved, Segments: r.placements()})
-	p.Ignored = r.ignored
+	p.Ignored, p.Version = r.ignored, g.version
 	return p
 }
 
