@@ -30,16 +30,15 @@ func Since(key string) pytorch.Version {
 	return laterKeys[key]
 }
 
-// Newest returns the key that asks for the newest PyTorch among those that
-// [Settings.String] writes, and the release that introduced it; nothing if all
-// releases from 2.0 on know them all.
-func (s Settings) Newest() (key string, since pytorch.Version) {
+// Keys returns the keys that [Settings.String] writes, in its order.
+func (s Settings) Keys() []string {
+	var keys []string
 	for i := range options {
-		if o := &options[i]; o.since > since && o.format(s) != "" {
-			key, since = o.key, o.since
+		if options[i].format(s) != "" {
+			keys = append(keys, options[i].key)
 		}
 	}
-	return key, since
+	return keys
 }
 
 // ParseKnown reads a text as [Parse] does, but leaves out keys that it does not

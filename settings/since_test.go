@@ -2,6 +2,7 @@ package settings
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/pytorch"
@@ -31,19 +32,15 @@ func TestSince(t *testing.T) {
 	}
 }
 
-func TestNewest(t *testing.T) {
+func TestKeys(t *testing.T) {
 	for conf, want := range map[string]string{
-		"": "", "max_split_size_mb:128,garbage_collection_threshold:0.8": "",
-		"max_split_size_mb:128,expandable_segments:True":           "expandable_segments",
-		"large_segment_size_mb:32,per_process_memory_fraction:0.5": "large_segment_size_mb",
-		"large_segment_size_mb:20,expandable_segments:False":       "",
+		"": "", "large_segment_size_mb:20,expandable_segments:False": "",
+		"garbage_collection_threshold:0.8,max_split_size_mb:128":        "max_split_size_mb garbage_collection_threshold",
+		"roundup_power2_divisions:[256:1,>:4],expandable_segments:True": "roundup_power2_divisions expandable_segments",
 	} {
 		s, err := Parse(conf)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if key, since := s.Newest(); key != want || since != Since(want) {
-			t.Errorf("%q: %q of %v", conf, key, since)
+		if got := strings.Join(s.Keys(), " "); err != nil || got != want {
+			t.Errorf("%q: %q, %v", conf, got, err)
 		}
 	}
 }

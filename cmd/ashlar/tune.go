@@ -106,8 +106,9 @@ func (o *tuneOptions) run(ctx context.Context, std stdio, file string) error {
 	}
 	a := tune.NewAnswer(checked, r, limit, memory)
 	a.Interrupted = ctx.Err() != nil
-	err = printAnswer(std, o.json, tune.NewDocument(answer.NewSubject(f, t, why), a), func(w io.Writer) error {
-		return text.Tune(w, text.WhatIfHead{Name: f.Name, Device: t.Device, Reason: why, Events: t.Events.Len()}, a, std.style())
+	about := answer.NewSubject(f, t, why)
+	err = printAnswer(std, o.json, tune.NewDocument(about, a), func(w io.Writer) error {
+		return text.Tune(w, text.WhatIfHead{Subject: about, Events: t.Events.Len()}, a, std.style())
 	})
 	if err != nil {
 		return err

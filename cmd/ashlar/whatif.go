@@ -137,8 +137,9 @@ func (o *whatifOptions) run(ctx context.Context, std stdio, file string, q whati
 	if err != nil {
 		return err
 	}
-	err = printAnswer(std, o.json, whatif.NewDocument(answer.NewSubject(f, t, why), a), func(w io.Writer) error {
-		return text.WhatIf(w, text.WhatIfHead{Name: f.Name, Device: t.Device, Reason: why, Events: t.Events.Len()}, a, std.style())
+	about := answer.NewSubject(f, t, why)
+	err = printAnswer(std, o.json, whatif.NewDocument(about, a), func(w io.Writer) error {
+		return text.WhatIf(w, text.WhatIfHead{Subject: about, Events: t.Events.Len()}, a, std.style())
 	})
 	if err != nil {
 		return err

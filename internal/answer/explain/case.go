@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
@@ -66,7 +69,11 @@ func (c *Case) addFailed(in *input.Input) error {
 		about += fmt.Sprintf(", rank %d", failed.Rank)
 	}
 	if failed.Device >= 0 {
-		about += fmt.Sprintf(", GPU %d", failed.Device)
+		word := "GPU"
+		if answer.PlatformOf(failed) == trace.NPU {
+			word = trace.NPU
+		}
+		about += fmt.Sprintf(", %s %d", word, failed.Device)
 	}
 	if f := newFailures(all, failed); f != nil {
 		c.log().Failures = f
@@ -274,7 +281,11 @@ func (c *Case) Explain(ctx context.Context) (r *Report, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Warning = c.warning
+	platform := r.Warning
+	if c.Loaded != nil {
+		platform = replay.NotModelled(c.Loaded.Trace)
+	}
+	r.Warning = strings.TrimSpace(platform + " " + c.warning)
 	r.Notes = append(append([]string{}, c.Notes...), r.Notes...)
 	return r, nil
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/answer/check"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/run"
@@ -37,7 +38,7 @@ func whatIfText(t *testing.T, path string, change func(*whatif.Question), confs 
 	}
 	a.Interrupted, a.NotRun = true, []string{"never:asked"}
 	var b strings.Builder
-	if err := WhatIf(&b, WhatIfHead{Name: "file\x1b", Events: c.Events()}, a, Style{Width: 80}); err != nil {
+	if err := WhatIf(&b, WhatIfHead{Subject: answer.Subject{File: "file\x1b"}, Events: c.Events()}, a, Style{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

@@ -115,6 +115,9 @@ func verifySnapshot(ctx context.Context, f *snapshot.File, opts Options) (*repla
 	}
 	r := v.Result
 	r.File = f.Name
+	if other := replay.NotModelled(t); other != "" {
+		r.Notes = append([]string{other}, r.Notes...)
+	}
 	if why != "" {
 		r.Notes = append(r.Notes, why)
 	}

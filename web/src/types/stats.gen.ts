@@ -24,6 +24,7 @@ export interface Device {
 }
 
 export interface Document {
+  warning: string;
   file: string;
   kind: Kind;
   snapshot: Snapshot | null;
