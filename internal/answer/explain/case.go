@@ -196,13 +196,12 @@ func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
 		c.compare(given)
 		return nil
 	}
-	note := f.Name + " has no events (" + input.WhyNoEvents(f) + "), only the state when it was written: see ashlar stats"
+	c.warning = fmt.Sprintf("There is nothing to replay: %s has no events (%s), only the state when it was written; see ashlar stats.", f.Name, input.WhyNoEvents(f))
 	if c.Message == nil && c.Stats == nil {
 		c.Stats = stateOf(t)
 	} else {
-		note += "; the message, or the dump, is explained without it"
+		c.warning += " The message, or the dump, is explained without it."
 	}
-	c.Notes = append(c.Notes, note)
 	return nil
 }
 
