@@ -21,6 +21,7 @@ type Allocator struct {
 	rules   Rules  // of cfg, and of the release that the allocator follows
 	limit   uint64 // cap on reserved bytes
 	limited bool
+	choosy  bool   // see Allocator.chosen
 	refused uint64 // the least reserved total that the limit refused; 0 if none
 	armed   bool   // garbage collection can run: a limit and a threshold are set
 
@@ -28,6 +29,9 @@ type Allocator struct {
 	spare            blockID // records to reuse
 	created          uint64  // the rank of the block made last, in the order ByCreation
 	placed           uint64  // where the next segment goes in the order BySegment
+	restoredRank     uint64  // below it are the ranks of restored blocks
+	startOrder       func(addr uint64) uint32
+	askTies          func(tied []Tie, release bool) int
 	table            addrTable
 	segments         []segment
 	spareSegs        []segmentID
@@ -130,7 +134,10 @@ func New(d driver.Driver, opts ...Option) *Allocator {
 
 // deriveRules recomputes what follows from the settings and the limit.
 func (a *Allocator) deriveRules() {
+	unaligned := a.rules.unaligned // blocks keep their sizes
 	a.rules = a.rules.Differences.rules(a.cfg)
+	a.rules.unaligned = a.rules.unaligned || unaligned
+	a.choosy = a.rules.unaligned || a.askTies != nil
 	a.armed = a.limited && a.cfg.GarbageCollectionThreshold > 0
 }
 

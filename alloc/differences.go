@@ -108,7 +108,12 @@ func (a *Allocator) placeAnew() {
 		a.segments[id].place = a.placed
 		a.placed += a.segments[id].size
 	}
-	for _, id := range free {
+	a.insertRanked(free)
+}
+
+// insertRanked puts blocks back into the free set after their ranks changed.
+func (a *Allocator) insertRanked(ids []blockID) {
+	for _, id := range ids {
 		b := &a.blocks[id]
 		a.streamPools[b.streamPool].free.insert(b.size, a.ranked(b), id)
 	}

@@ -134,8 +134,8 @@ func (a *Allocator) search(sp *streamPool, rounded uint64, expandable bool) bloc
 // be used.
 func (a *Allocator) candidate(sp *streamPool, rounded uint64, expandable bool) (blockID, MissReason) {
 	id := sp.free.ceil(rounded)
-	if a.rules.unaligned {
-		id = a.leastUnaligned(sp, id, rounded)
+	if a.choosy {
+		id = a.chosen(sp, id, rounded, expandable)
 	}
 	if id == noBlock {
 		return noBlock, TooSmall

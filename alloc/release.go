@@ -109,6 +109,7 @@ func (a *Allocator) rescue() (bool, error) {
 func (a *Allocator) releasePool(p *pool) error {
 	ids := p.freeBlocks(a.scratch[:0])
 	a.scratch = ids
+	a.orderTies(ids)
 	expandable := ids[:0]
 	for _, id := range ids {
 		switch b := &a.blocks[id]; {

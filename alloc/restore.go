@@ -42,6 +42,7 @@ func (a *Allocator) Restore(segments []Segment, reserved ...Span) error {
 			return fmt.Errorf("restoring the segment at %#x: %w", s.Address, err)
 		}
 	}
+	a.restoredOrder()
 	a.stats.updatePeaks()
 	a.afterOperation()
 	return nil
@@ -334,6 +335,9 @@ func (a *Allocator) Fits(pool PoolID, size, stream uint64) bool {
 	if !found {
 		return false
 	}
+	choosy := a.choosy
+	a.choosy = a.rules.unaligned // the question is not which one
 	_, why := a.candidate(p.streamPools[i], rounded, expandable)
+	a.choosy = choosy
 	return why == missNone
 }

@@ -27,6 +27,7 @@ type checkOptions struct {
 	maxRetries, maxOOMs       countFlag
 	json                      bool
 	device                    *deviceFlag
+	pytorch                   *versionFlag
 }
 
 func newCheck(std stdio) *cobra.Command {
@@ -74,6 +75,7 @@ or a value is not in the file. A rule never passes on an unknown value.`,
 	flags.Var(&o.maxGrowth, "max-growth", "highest growth of the reserved and the allocated peak since OLD, in percent")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
+	o.pytorch = addVersionFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		rules, err := o.rules(args[0])
 		if err != nil {
@@ -147,6 +149,7 @@ func (o *checkOptions) measure(ctx context.Context, std stdio, file string, c ch
 	if err != nil {
 		return nil, err
 	}
+	o.pytorch.apply(in.Snapshot)
 	p := startProgress(std, 0, "events replayed")
 	defer p.stop()
 	f, err := check.MeasureFile(ctx, in, c, p.update)

@@ -76,6 +76,7 @@ Exit status: 0 written, whatever the cause; 2 the file, or a flag, is wrong.`,
 	flags.StringVar(&o.stats, "stats", "", "a `FILE` with a dump of memory_stats()")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document about what was written")
 	o.device = addDeviceFlag(cmd)
+	o.pytorch = addVersionFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if o.interactive {
 			return o.runInteractive(cmd, std, args)
@@ -164,6 +165,7 @@ func (o *reportOptions) collect(ctx context.Context, std stdio, file string, set
 	if err != nil {
 		return out, nil, err
 	}
+	o.pytorch.apply(in.Snapshot)
 	out.Name = in.Name
 	c, err := o.begin(ctx, std)
 	if err != nil {

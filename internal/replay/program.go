@@ -59,9 +59,10 @@ type Program struct {
 	early    int     // the number of calls that Early moved to the front
 	places   []place
 	tensors  int
-	initial  []alloc.Segment // Start.Segments, moved to where driver/sim has addresses
-	reserved []alloc.Span    // of expandable segments, moved likewise
-	first    []uint64        // tensor -> address of its block in initial
+	initial  []alloc.Segment   // Start.Segments, moved to where driver/sim has addresses
+	reserved []alloc.Span      // of expandable segments, moved likewise
+	order    map[uint64]uint32 // of the objects in initial, by address
+	first    []uint64          // tensor -> address of its block in initial
 	follow   []sim.Placement
 	memory   uint64 // the device's, as far as it shows
 	waits    int    // made-up streams for frees that are completed later

@@ -72,6 +72,9 @@ func (p *Program) simulate(c Conditions) (*simulation, error) {
 		conf = p.Settings // the state at the beginning was made under these
 	}
 	options := []alloc.Option{alloc.WithDevice(p.Trace.Device), alloc.WithSettings(conf), alloc.WithVersion(p.Version)}
+	if p.order != nil {
+		options = append(options, alloc.WithStartOrder(func(addr uint64) uint32 { return p.order[addr] }))
+	}
 	if c.Observe != nil {
 		options = append(options, alloc.WithObserver(func(e alloc.Event) { c.Observe(r.outcome.Calls, e) }))
 	}

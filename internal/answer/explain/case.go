@@ -190,12 +190,16 @@ func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
 	given := c.Message
 	c.addRecorded(t.Device)
 	if t.Events.Len() > 0 || c.atFailure(t) {
-		if c.Run, err = whatif.Check(ctx, f.Name, c.Loaded); err != nil || given == nil {
+		if c.Run, err = whatif.Check(ctx, f.Name, c.Loaded); err != nil {
 			return err
 		}
-		c.compare(given)
+		c.About = append(c.About, c.pytorch().String())
+		if given != nil {
+			c.compare(given)
+		}
 		return nil
 	}
+	c.About = append(c.About, c.pytorch().String())
 	c.warning = fmt.Sprintf("There is nothing to replay: %s has no events (%s), only the state when it was written; see ashlar stats.", f.Name, input.WhyNoEvents(f))
 	if c.Message == nil && c.Stats == nil {
 		c.Stats = stateOf(t)
@@ -203,6 +207,15 @@ func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
 		c.warning += " The message, or the dump, is explained without it."
 	}
 	return nil
+}
+
+// pytorch returns which release the snapshot is of.
+func (c *Case) pytorch() replay.PyTorch {
+	w := c.Loaded.Trace.Writer
+	if c.Run != nil {
+		return replay.NewPyTorch(w, c.Run.Program.Version)
+	}
+	return replay.NewPyTorch(w, w.Assumed())
 }
 
 // compare finds out whether the message that was given is about the file's

@@ -47,6 +47,9 @@ type player struct {
 	flushes []int32                // rows at which a release of its own begins
 	routed  map[int32]alloc.PoolID // failed requests that were made under a route
 
+	order   *startOrder       // nil if nothing of it is left open
+	numbers map[uint64]uint32 // object at the start -> its place in the order that was found
+
 	sizes *Sizes // nil if they are not wanted
 	ooms  []FreeAtOOM
 }
@@ -87,7 +90,7 @@ func newPlayer(r *rows, c playConfig) (*player, error) {
 	if c.settings.ExpandableSegments && c.settings.MaxSplitSize != settings.None {
 		options = append(options, alloc.WithExplainer(p.device.grown))
 	}
-	p.allocator = alloc.New(p.device, options...)
+	p.allocator = alloc.New(p.device, append(options, p.ordered()...)...)
 	p.private = private.New(p.allocator)
 	if c.atMost != 0 {
 		p.device.high, p.device.sure = c.atMost, c.atMost
@@ -145,6 +148,7 @@ func (p *player) play(ctx context.Context, progress func(done, total int)) error
 		}
 		p.once()
 	}
+	p.settle()
 	return nil
 }
 

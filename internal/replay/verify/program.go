@@ -25,6 +25,7 @@ type reading struct {
 	start    *start.State
 	settings settings.Settings
 	version  pytorch.Version
+	numbers  map[uint64]uint32
 	rows     *rows
 	memory   uint64
 	reserved []alloc.Span
@@ -38,7 +39,7 @@ type reading struct {
 
 func (v *verifier) reading(p *player) *reading {
 	return &reading{
-		trace: v.trace, start: v.start, settings: v.settings, version: p.config.version, rows: v.rows, memory: p.config.total, reserved: p.config.reserved,
+		trace: v.trace, start: v.start, settings: v.settings, version: p.config.version, numbers: p.numbers, rows: v.rows, memory: p.config.total, reserved: p.config.reserved,
 		pos: p.pos, pools: p.pools, waited: p.config.waited, flushes: p.flushes, routed: p.routed,
 	}
 }
@@ -51,7 +52,7 @@ func (g *reading) program() *replay.Program {
 	for i := 0; i < r.rows.Len(); {
 		i = r.call(i)
 	}
-	p := r.calls.Program(replay.Device{Memory: g.memory, Reserved: g.reserved, Segments: r.placements()})
+	p := r.calls.Program(replay.Device{Memory: g.memory, Reserved: g.reserved, Segments: r.placements(), Order: g.numbers})
 	p.Ignored, p.Version = r.ignored, g.version
 	return p
 }
