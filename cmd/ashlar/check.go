@@ -135,7 +135,7 @@ func (o *checkOptions) run(ctx context.Context, std stdio, file string, rules ch
 		return failed(ctx, fmt.Errorf("%s: %w", f.Name, err))
 	}
 	err = printAnswer(std, o.json, check.NewDocument(f, old, r), func(w io.Writer) error {
-		return text.Check(w, f.Name, f.Reason, r, std.style())
+		return text.Check(w, f, r, std.style())
 	})
 	if err != nil {
 		return err

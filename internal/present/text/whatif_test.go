@@ -113,7 +113,7 @@ func TestCheckText(t *testing.T) {
 	}
 	text := func() string {
 		var b strings.Builder
-		if err := Check(&b, "f", "", report, Style{}); err != nil {
+		if err := Check(&b, &check.File{Name: "f"}, report, Style{}); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()
@@ -126,7 +126,7 @@ func TestCheckText(t *testing.T) {
 		t.Error(got)
 	}
 	var coloured strings.Builder
-	if err := Check(&coloured, "f", "", report, Style{Bold: true}); err != nil {
+	if err := Check(&coloured, &check.File{Name: "f"}, report, Style{Bold: true}); err != nil {
 		t.Fatal(err)
 	}
 	for _, part := range []string{"\n  \x1b[1;32mok  \x1b[0m  max-reserved: ", "\n  \x1b[1;31mFAIL\x1b[0m  max-frag", "\n  \x1b[1;33m?   \x1b[0m  survives", "\x1b[1;31m1 of 3"} {
