@@ -8,8 +8,8 @@ var notModelled = map[string]string{
 	trace.XPU: "Recorded on an Intel XPU, which is not modelled in full: sizes are as on CUDA, but of the settings only expandable_segments and " +
 		"large_segment_size_mb have an effect, and the driver is another.",
 	trace.NPU: "Recorded on an Ascend NPU, whose allocator (torch_npu, a fork of PyTorch's) is not modelled: the file's numbers hold; replays, and what they advise, are estimates.",
-	trace.Profiler: "Made by profile_plot from tensors that torch.profiler saw: no allocator wrote it, so reserved memory and replays mean little here, " +
-		"and its last device is the CPU.",
+	trace.Profiler: "Made by profile_plot from tensors that torch.profiler saw: no allocator wrote it, so there is nothing to replay, reserved memory means little, " +
+		"and the last device is the CPU.",
 }
 
 // NotModelled says in a sentence or two what the engine does not model of a

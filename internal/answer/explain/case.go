@@ -189,7 +189,7 @@ func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
 	c.About = append([]string{about, count(t.Events.Len()) + " events"}, c.About...)
 	given := c.Message
 	c.addRecorded(t.Device)
-	if t.Events.Len() > 0 || c.atFailure(t) {
+	if t.Platform != trace.Profiler && (t.Events.Len() > 0 || c.atFailure(t)) {
 		if c.Run, err = whatif.Check(ctx, f.Name, c.Loaded); err != nil {
 			return err
 		}
@@ -200,7 +200,9 @@ func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
 		return nil
 	}
 	c.About = append(c.About, c.pytorch().String())
-	c.warning = fmt.Sprintf("There is nothing to replay: %s has no events (%s), only the state when it was written; see ashlar stats.", f.Name, input.WhyNoEvents(f))
+	if t.Platform != trace.Profiler { // of which that is said anyway
+		c.warning = fmt.Sprintf("There is nothing to replay: %s has no events (%s), only the state when it was written; see ashlar stats.", f.Name, input.WhyNoEvents(f))
+	}
 	if c.Message == nil && c.Stats == nil {
 		c.Stats = stateOf(t)
 	} else {
