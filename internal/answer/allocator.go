@@ -55,7 +55,11 @@ func (a Allocator) Takes(s settings.Settings) (use Use, needs string) {
 	case !a.Writer.Known() && since < pytorch.Default:
 		return Now, "" // nearly everybody has it
 	}
-	return Now, fmt.Sprintf("%s needs PyTorch %v or later%s; earlier ones refuse to start with it", key, since, a.where())
+	before := "refuse to start with"
+	if a.Platform == trace.ROCm && key == "expandable_segments" {
+		before = "ignore"
+	}
+	return Now, fmt.Sprintf("%s needs PyTorch %v or later%s; earlier ones %s it", key, since, a.where(), before)
 }
 
 // rocmExpandable is the first release with expandable segments on ROCm; earlier
