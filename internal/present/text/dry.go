@@ -76,6 +76,9 @@ func drySubject(a *dry.Answer) string {
 	default:
 		said += units.Count(int64(a.Steps)) + " steps"
 	}
+	if a.Compiled > 0 {
+		said += fmt.Sprintf(", %s compiled by Inductor", plural(a.Compiled, "graph", "graphs"))
+	}
 	if a.Card != "" {
 		said += ", as on " + Clean(a.Card)
 	}
