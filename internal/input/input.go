@@ -243,7 +243,10 @@ func (r reader) text(in *Input, head, raw []byte, open opener, again func() (io.
 	}
 	dumps, err := stats.ParseAll(plain)
 	in.Dumps = dumps
-	in.Messages, _ = message.Parse(string(plain))
+	var crowded error
+	if in.Messages, crowded = message.Parse(string(plain)); errors.Is(crowded, message.ErrCrowded) {
+		r.warn("%s: %v", in.Name, crowded)
+	}
 	in.Refusals = message.ParseRefusals(string(plain))
 	var syntax *stats.SyntaxError
 	damaged := errors.As(err, &syntax)
