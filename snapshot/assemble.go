@@ -166,6 +166,9 @@ func (b *builder) finish(f *File, p *parts) error {
 			return fmt.Errorf("%s is listed twice", recNames[s.rec])
 		}
 	}
+	if n := max(len(p.traces), len(p.hostTraces)); n > maxDevices {
+		return fmt.Errorf("traces of %d devices: %s", n, damaged)
+	}
 	f.Extra = p.extra
 	f.lists = len(p.traces)
 	annotations := gather(&b.annotations, p.annotations)
@@ -207,6 +210,14 @@ func (b *builder) finish(f *File, p *parts) error {
 	}
 	for device := len(p.traces) - 1; device >= 0; device-- {
 		b.takeEvents(byDevice[device], p.traces[device])
+	}
+	all := f.Traces
+	if f.Host != nil {
+		all = append(slices.Clip(all), f.Host)
+	}
+	f.Contradictions = contradicting(all)
+	for _, c := range f.Contradictions {
+		f.warn("the file contradicts itself: %s", c)
 	}
 	return nil
 }

@@ -16,11 +16,22 @@ type Subject struct {
 	File         string  `json:"file"`
 	Device       int     `json:"device"`
 	DeviceReason *string `json:"device_reason"`
+	// Contradictions are what the file says that cannot be true together.
+	Contradictions []string `json:"contradictions"`
 }
 
 // NewSubject names a device of a file; why it is that one may be empty.
 func NewSubject(f *snapshot.File, t *trace.Trace, why string) Subject {
-	return Subject{File: f.Name, Device: t.Device, DeviceReason: Known(why)}
+	return Subject{File: f.Name, Device: t.Device, DeviceReason: Known(why), Contradictions: Contradictions(f)}
+}
+
+// Contradictions returns those of a file, for a document; of no file there are
+// none.
+func Contradictions(f *snapshot.File) []string {
+	if f == nil || f.Contradictions == nil {
+		return []string{}
+	}
+	return f.Contradictions
 }
 
 // Known returns a text of a document, where null stands for one that is empty.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
@@ -17,6 +18,8 @@ type File struct {
 	Name   string
 	Device *int   // nil if the file does not say, or for host memory
 	Reason string // why this device, if there was a choice
+
+	Contradictions []string // of a snapshot, with itself
 }
 
 // Choice says what of a file is measured.
@@ -32,7 +35,7 @@ type Choice struct {
 
 // MeasureFile finds the values of a file.
 func MeasureFile(ctx context.Context, in *input.Input, c Choice, progress func(done, total int)) (*File, error) {
-	m := &File{Name: in.Name}
+	m := &File{Name: in.Name, Contradictions: answer.Contradictions(in.Snapshot)}
 	switch in.Kind {
 	case input.OOMMessage, input.LibraryError:
 		n := messages(in, c.Device)

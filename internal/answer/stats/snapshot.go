@@ -3,6 +3,7 @@ package stats
 import (
 	"context"
 
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/run"
@@ -20,6 +21,8 @@ type Snapshot struct {
 	UnpackedBytes int64      `json:"unpacked_bytes"`
 	Writer        *string    `json:"writer"`
 	Truncated     *Truncated `json:"truncated"`
+	// Contradictions are what the file says that cannot be true together.
+	Contradictions []string `json:"contradictions"`
 
 	Device       *int     `json:"device"`
 	Host         bool     `json:"host"`
@@ -125,7 +128,8 @@ func NewSnapshot(ctx context.Context, f *snapshot.File, o Options) (*Snapshot, e
 	c := &collector{file: f, trace: t, out: &Snapshot{
 		Format: f.Format, UnpackedBytes: f.Bytes, Host: t.Host, Compression: text(f.Compression),
 		Writer: text(o.Writer), DeviceReason: text(why), Device: deviceOf(t), Events: t.Events.Len(), Streams: streams(t),
-		Annotations: []timeline.NameCount{}, Segments: []Group{}, OOMs: []OOM{}, Missing: []Missing{}, Holders: []Holder{},
+		Contradictions: answer.Contradictions(f),
+		Annotations:    []timeline.NameCount{}, Segments: []Group{}, OOMs: []OOM{}, Missing: []Missing{}, Holders: []Holder{},
 	}}
 	if o.FileBytes > 0 {
 		c.out.FileBytes = &o.FileBytes

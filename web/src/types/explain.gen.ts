@@ -29,6 +29,7 @@ export interface Document {
   kind: Kind;
   device: number | null;
   device_reason: string | null;
+  contradictions: string[];
   warning: string;
   cause: string;
   cause_text: string;

@@ -187,6 +187,7 @@ export interface Snapshot {
   unpacked_bytes: number;
   writer: string | null;
   truncated: Truncated | null;
+  contradictions: string[];
   device: number | null;
   host: boolean;
   device_reason: string | null;
