@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -80,5 +83,28 @@ func JSON(document any) ([]byte, error) {
 	if fields[0] == '}' {
 		head = strings.TrimSuffix(head, ",") + "\n"
 	}
-	return append([]byte(head), fields...), nil
+	return EscapeJSON(append([]byte(head), fields...)), nil
+}
+
+// EscapeJSON escapes the characters of a JSON text that a terminal would obey or
+// that reverse the direction of writing. JSON leaves them as they are.
+func EscapeJSON(text []byte) []byte {
+	odd := func(r rune) bool { return r >= 0x7f && !unicode.IsPrint(r) }
+	if bytes.IndexFunc(text, odd) < 0 {
+		return text
+	}
+	out := make([]byte, 0, len(text)+len(text)/16)
+	for _, r := range string(text) {
+		if !odd(r) {
+			out = utf8.AppendRune(out, r)
+			continue
+		}
+		if r > 0xffff {
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, "\\u%04x", high)
+			r = low
+		}
+		out = fmt.Appendf(out, "\\u%04x", r)
+	}
+	return out
 }
