@@ -301,7 +301,7 @@ class TestFork(Case):
         def check():
             begin = time.perf_counter()
             path = self.ashlar.dump()
-            return path is None and time.perf_counter() - begin < 5 and gc.isenabled() and "CUDA is not initialised" in self.stderr.getvalue()
+            return path is None and time.perf_counter() - begin < self.ashlar.WAIT / 2 and gc.isenabled() and "CUDA is not initialised" in self.stderr.getvalue()
 
         try:
             self.assertFalse(gc.isenabled())

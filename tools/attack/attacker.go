@@ -93,7 +93,7 @@ func (a *attacker) run(c *attack.Case, args []string) *attack.Result {
 	}
 	r.Code, r.CPU, r.Memory = out.Code, out.CPU, out.Memory
 	r.Stdout, r.Stderr = begin(stdout), begin(stderr)
-	r.Killed = r.Code < 0 && r.CPU.Seconds() >= float64(limit)-1
+	r.Killed = r.Code < 0 && r.CPU >= c.Time()*9/10
 	written, _ := filepath.Glob(filepath.Join(a.dir, "out*"))
 	for _, name := range written {
 		if strings.HasSuffix(name, ".html") {

@@ -225,7 +225,8 @@ func (g *Generator) Given(file string) *Case {
 	if err != nil {
 		data = []byte(err.Error())
 	}
-	c.What, c.Data, c.Commands = "as it is", data, g.some(snapshotCommands, len(snapshotCommands))
+	c.What, c.Name, c.Sums = filepath.Base(file)+" as it is", filepath.Base(file), nil
+	c.Data, c.Commands = data, g.some(snapshotCommands, len(snapshotCommands))
 	return c
 }
 
