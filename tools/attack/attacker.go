@@ -93,6 +93,7 @@ func (a *attacker) run(c *attack.Case, args []string) *attack.Result {
 	}
 	r.Code, r.CPU, r.Memory = out.Code, out.CPU, out.Memory
 	r.Stdout, r.Stderr = begin(stdout), begin(stderr)
+	r.Cut = len(r.Stdout) == maxPrinted
 	r.Killed = r.Code < 0 && r.CPU >= c.Time()*9/10
 	written, _ := filepath.Glob(filepath.Join(a.dir, "out*"))
 	for _, name := range written {

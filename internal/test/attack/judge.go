@@ -80,6 +80,7 @@ type Result struct {
 	CPU            time.Duration     // 0 if not measured
 	Memory         int64             // bytes; 0 if not measured
 	Killed         bool              // it used up its time
+	Cut            bool              // Stdout is only the beginning
 }
 
 // The budget: beside these, what each byte adds.
@@ -144,7 +145,7 @@ func (c *Case) judgeText(r *Result, add func(string, ...any)) {
 			break
 		}
 	}
-	if asksJSON(r.Args) {
+	if asksJSON(r.Args) && !r.Cut {
 		c.judgeJSON(r, add)
 	}
 }
