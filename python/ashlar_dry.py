@@ -720,6 +720,11 @@ def lstm_cell_backward(r, func, args, kwargs, shadows):
     return new(r, c, (c.shape[0], 4 * c.shape[1])), new(r, c, c.shape), new(r, c, (4 * c.shape[1],)) if args[5] else None
 
 
+@answers("aten::_transformer_encoder_layer_fwd")
+def encoder_layer(r, func, args, kwargs, shadows):
+    return new(r, args[0], args[0].shape)
+
+
 @answers(aten._cudnn_init_dropout_state.default)
 def dropout_state(r, func, args, kwargs, shadows):
     with r.fake:

@@ -17,6 +17,7 @@ type FileDocument struct {
 	Events          int                `json:"events"`
 	IdenticalEvents int                `json:"identical_events"`
 	FirstDifference *replay.Difference `json:"first_difference"`
+	PyTorch         *replay.PyTorch    `json:"pytorch"` // null if the file cannot be read
 	*SnapshotDocument
 	Error string `json:"error,omitempty"`
 }
@@ -27,6 +28,7 @@ type SnapshotDocument struct {
 	Limit             LimitDocument `json:"limit"`
 	SegmentsIdentical bool          `json:"segments_identical"`
 	Notes             []string      `json:"notes"`
+	Contradictions    []string      `json:"contradictions"` // of the file with itself; among the notes, too
 }
 
 // LimitDocument is what a snapshot shows of the limit; null is unknown.
@@ -45,8 +47,10 @@ func (d *Document) Add(name string, r *replay.Result, err error) {
 	if r.Identical {
 		d.Identical++
 	}
+	release := replay.NewPyTorch(r.Writer, r.Version)
 	f := FileDocument{
-		File: name, Kind: r.Kind, Identical: r.Identical, Events: r.Events, IdenticalEvents: r.IdenticalEvents, FirstDifference: r.First,
+		PyTorch: &release,
+		File:    name, Kind: r.Kind, Identical: r.Identical, Events: r.Events, IdenticalEvents: r.IdenticalEvents, FirstDifference: r.First,
 	}
 	if r.Kind == "snapshot" {
 		f.SnapshotDocument = newSnapshotDocument(r)
@@ -55,7 +59,7 @@ func (d *Document) Add(name string, r *replay.Result, err error) {
 }
 
 func newSnapshotDocument(r *replay.Result) *SnapshotDocument {
-	d := &SnapshotDocument{Start: r.Start, SegmentsIdentical: r.SegmentsIdentical, Notes: append([]string{}, r.Notes...)}
+	d := &SnapshotDocument{Start: r.Start, SegmentsIdentical: r.SegmentsIdentical, Notes: append([]string{}, r.Notes...), Contradictions: append([]string{}, r.Contradictions...)}
 	d.Limit.MinBytes = r.Limit.Min
 	if r.Limit.Max != 0 {
 		d.Limit.MaxBytes = &r.Limit.Max
