@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/ashlar-mem/ashlar/internal/hub"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
@@ -195,11 +196,11 @@ func (o *watchStore) open(ctx context.Context) (*hub.Hub, error) {
 	return hub.Open(ctx, hub.Options{Dir: dir, URL: o.hub, Creds: o.creds})
 }
 
-func (o *watchOptions) server(ctx context.Context, h *hub.Hub, rules []*watch.Rule, std stdio) (*watch.Server, error) {
-	return watch.NewServer(ctx, h, watch.Options{
-		Keep: time.Duration(o.store.keep), MaxDisk: *o.maxDisk.value, MaxSnapshot: int64(*o.maxSnapshot.value), Rules: rules,
-		Log: func(text string) { std.errorf("%s", text) },
-	})
+// options returns how jobs are watched.
+func (o *watchOptions) options(rules []*watch.Rule, log func(string)) watch.Options {
+	return watch.Options{
+		Keep: time.Duration(o.store.keep), MaxDisk: *o.maxDisk.value, MaxSnapshot: int64(*o.maxSnapshot.value), Rules: rules, Log: log,
+	}
 }
 
 // runOnce asks the server that runs, or reads the store.
@@ -211,7 +212,7 @@ func (o *watchOptions) runOnce(ctx context.Context, std stdio, rules []*watch.Ru
 			return failure{err}
 		}
 		defer h.Close()
-		s, err := o.server(ctx, h, rules, std)
+		s, err := watch.NewServer(ctx, h, o.options(rules, func(text string) { std.errorf("%s", text) }))
 		if err != nil {
 			return failure{err}
 		}
@@ -265,9 +266,7 @@ func (o *watchOptions) run(ctx context.Context, std stdio, rules []*watch.Rule) 
 		return failure{errors.New("another ashlar watch serves this --dir: see it with --once, or choose another folder")}
 	}
 	screen := &watchScreen{std: std, json: o.json}
-	options := watch.Options{
-		Keep: time.Duration(o.store.keep), MaxDisk: *o.maxDisk.value, MaxSnapshot: int64(*o.maxSnapshot.value), Rules: rules, Log: screen.log,
-	}
+	options := o.options(rules, screen.log)
 	if o.json {
 		options.Sampled = func(s watch.Sample) { screen.line(s) }
 		options.Alarmed = func(a watch.Alarm) { screen.line(alarmLine{"alarm", a}) }
@@ -387,6 +386,22 @@ func (w *watchScreen) show(ctx context.Context, s *watch.Server) error {
 	}
 }
 
+// cut leaves as much of a page as the terminal has lines for: what has left the
+// screen cannot be drawn anew.
+func (w *watchScreen) cut(page string) string {
+	f, ok := w.std.out.(*os.File)
+	if !ok {
+		return page
+	}
+	_, height, err := term.GetSize(int(f.Fd()))
+	lines := strings.SplitAfter(page, "\n")
+	if err != nil || height < 3 || len(lines) <= height {
+		return page
+	}
+	shown := height - 2
+	return strings.Join(lines[:shown], "") + fmt.Sprintf("... %d more lines: ashlar watch --once shows all\n", len(lines)-1-shown)
+}
+
 func (w *watchScreen) draw(s *watch.Server) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -396,7 +411,7 @@ func (w *watchScreen) draw(s *watch.Server) {
 	if w.err = text.Watch(&page, &st, w.std.style()); w.err != nil {
 		return
 	}
-	out := strings.ReplaceAll(page.String(), "\n", "\x1b[K\n") // what was longer goes
+	out := strings.ReplaceAll(w.cut(page.String()), "\n", "\x1b[K\n") // what was longer goes
 	if w.drawn > 0 {
 		out = fmt.Sprintf("\x1b[%dA", w.drawn) + out
 	}

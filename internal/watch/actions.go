@@ -173,6 +173,19 @@ func (s *Server) open(c change) *Alarm {
 	return nil
 }
 
+// clearAll ends the alarms of a job that has ended, and returns them. The server
+// is locked.
+func (s *Server) clearAll(session string, now time.Time) (over []*Alarm) {
+	at := now.UnixMicro()
+	for _, a := range s.alarms {
+		if a.Session == session && a.ClearedUS == nil {
+			a.ClearedUS = &at
+			over = append(over, a)
+		}
+	}
+	return over
+}
+
 // saveAlarm stores an alarm and shows it.
 func (s *Server) saveAlarm(ctx context.Context, a *Alarm) {
 	s.mu.Lock()

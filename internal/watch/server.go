@@ -300,14 +300,19 @@ func (s *Server) add(ctx context.Context, body samples) (reply, error) {
 	}
 	one.stored = max(one.stored, top)
 	one.lost = max(one.lost, body.Lost)
+	var over []*Alarm
 	if body.End {
 		one.hello.Ended = true
 		s.engine.forget(body.Session)
+		over = s.clearAll(body.Session, now)
 	}
 	one.asks = slices.DeleteFunc(one.asks, func(a ask) bool { return now.Sub(a.since) > askTime })
 	answer := reply{Stored: one.stored, Ask: append([]ask{}, one.asks...)}
 	hello := one.hello
 	s.mu.Unlock()
+	for _, a := range over {
+		s.saveAlarm(ctx, a)
+	}
 	if body.End {
 		if err := put(ctx, s.store.sessions, hello.Session, hello); err != nil {
 			return reply{}, unavailable{err}

@@ -328,6 +328,22 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// A job that ends leaves no alarm raised.
+func TestEnd(t *testing.T) {
+	c, h := newClock(), newTestHub(t, t.TempDir())
+	s := newTestServer(t, h, c, "a: allocated > 1 -> log")
+	hello(t, s, testSession, 0)
+	call(t, s, "/v1/samples", batch(c, testSession, 1, 2))
+	if st := s.Status(); len(st.Runs[0].Alarms) != 1 {
+		t.Fatalf("%+v", st)
+	}
+	call(t, s, "/v1/samples", map[string]any{"v": 1, "session": testSession, "samples": []any{}, "end": true})
+	st := newTestServer(t, h, c, "").Status()
+	if len(st.Alarms) != 1 || st.Alarms[0].ClearedUS == nil {
+		t.Errorf("%+v", st)
+	}
+}
+
 // cancelled returns a context that has ended.
 func cancelled() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
