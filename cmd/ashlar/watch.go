@@ -21,6 +21,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/hub"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
+	"github.com/ashlar-mem/ashlar/internal/view"
 	"github.com/ashlar-mem/ashlar/internal/watch"
 )
 
@@ -32,6 +33,8 @@ type watchOptions struct {
 	maxSnapshot sizeFlag
 	alarms      string
 	metrics     string
+	cert, key   string // of metrics
+	tokenFile   string
 	forward     string
 	once        bool
 	json        bool
@@ -124,7 +127,10 @@ or the store or an address cannot be used.`,
 	flags.Var(&o.maxDisk, "max-disk", "most bytes of the history")
 	flags.Var(&o.maxSnapshot, "max-snapshot", "most bytes of a snapshot that a job sends")
 	flags.StringVar(&o.alarms, "alarms", "", "`FILE` with alarms, in place of the default ones")
-	flags.StringVar(&o.metrics, "metrics", "", "serve /metrics for Prometheus at this `ADDRESS`, 127.0.0.1:PORT")
+	flags.StringVar(&o.metrics, "metrics", "", "serve /metrics for Prometheus at this `ADDRESS`, 127.0.0.1:PORT; any other with the next three flags")
+	flags.StringVar(&o.cert, "metrics-cert", "", "`FILE` with the certificate of --metrics, PEM")
+	flags.StringVar(&o.key, "metrics-key", "", "`FILE` with its key")
+	flags.StringVar(&o.tokenFile, "metrics-token-file", "", "`FILE` with the bearer token that Prometheus must send")
 	flags.StringVar(&o.forward, "forward", "", "copy the history to a NATS cluster, `URL`")
 	flags.BoolVar(&o.once, "once", false, "print the state and end")
 	flags.BoolVar(&o.json, "json", false, "print JSON: a line for each sample and alarm, or with --once one document")
@@ -164,6 +170,8 @@ func (o *watchOptions) check() ([]*watch.Rule, error) {
 		return nil, errors.New("--hub keeps everything in the cluster: leave --dir and --forward out")
 	case o.store.creds != "" && o.store.hub == "" && o.forward == "":
 		return nil, errors.New("--creds is for --hub or --forward: give one of them")
+	case o.secured() && (o.metrics == "" || o.cert == "" || o.key == "" || o.tokenFile == ""):
+		return nil, errors.New("--metrics, --metrics-cert, --metrics-key and --metrics-token-file go together: give all of them")
 	}
 	if o.alarms == "" {
 		return watch.ParseRules(watch.DefaultRules)
@@ -248,6 +256,10 @@ func askState(ctx context.Context, address string) (st watch.Status, err error) 
 
 // run watches until it is asked to end.
 func (o *watchOptions) run(ctx context.Context, std stdio, rules []*watch.Rule) error {
+	token, err := o.token()
+	if err != nil {
+		return failure{err}
+	}
 	listeners, err := o.listeners()
 	if err != nil {
 		return failure{err}
@@ -279,7 +291,7 @@ func (o *watchOptions) run(ctx context.Context, std stdio, rules []*watch.Rule) 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all sync.WaitGroup
-	handlers := []http.Handler{s.Handler(), s.MetricsHandler()}
+	handlers := []http.Handler{s.Handler(), s.MetricsHandler(token)}
 	for i, l := range listeners {
 		all.Go(func() {
 			if err := watch.Serve(ctx, l, handlers[i]); err != nil {
@@ -303,13 +315,35 @@ func (o *watchOptions) run(ctx context.Context, std stdio, rules []*watch.Rule) 
 	return nil
 }
 
+// secured reports whether the metrics may be seen from other machines.
+func (o *watchOptions) secured() bool { return o.cert != "" || o.key != "" || o.tokenFile != "" }
+
+// token reads what Prometheus must send; nothing if the metrics stay on this machine.
+func (o *watchOptions) token() (string, error) {
+	if !o.secured() {
+		return "", nil
+	}
+	token, err := readToken(o.tokenFile)
+	if err == nil {
+		err = view.CheckToken(token)
+	}
+	if err != nil {
+		return "", fmt.Errorf("--metrics-token-file: %w", err)
+	}
+	return token, nil
+}
+
 // listeners opens the address for the jobs and that for Prometheus.
 func (o *watchOptions) listeners() (all []net.Listener, err error) {
 	for flag, address := range []string{o.listen, o.metrics} {
 		if address == "" {
 			continue
 		}
-		l, err := watch.Listen(address)
+		open := watch.Listen
+		if flag == 1 && o.secured() {
+			open = func(address string) (net.Listener, error) { return watch.ListenTLS(address, o.cert, o.key) }
+		}
+		l, err := open(address)
 		if err != nil {
 			for _, l := range all {
 				l.Close()

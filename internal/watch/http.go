@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"io"
@@ -50,11 +51,23 @@ func (s *Server) Handler() http.Handler {
 	return local(mux)
 }
 
-// MetricsHandler answers Prometheus alone.
-func (s *Server) MetricsHandler() http.Handler {
+// MetricsHandler answers Prometheus alone. With a token it answers whoever sends
+// it, from anywhere.
+func (s *Server) MetricsHandler(token string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", s.getMetrics)
-	return local(mux)
+	if token == "" {
+		return local(mux)
+	}
+	want := []byte("Bearer " + token)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			send(w, http.StatusUnauthorized, problem{"the token is missing or wrong"})
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // local refuses requests of web pages: a name that resolves to this machine is in

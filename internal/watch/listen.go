@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -47,6 +48,15 @@ func Listen(address string) (net.Listener, error) {
 		return nil, err
 	}
 	return sameUser{l}, nil
+}
+
+// ListenTLS opens an address of any kind, with a certificate.
+func ListenTLS(address, cert, key string) (net.Listener, error) {
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("the certificate cannot be used: %w", err)
+	}
+	return tls.Listen("tcp", address, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
 }
 
 // sameUser accepts connections of this user only.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -78,6 +79,31 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// Off this machine the metrics have TLS and a token.
+func TestMetricsTLS(t *testing.T) {
+	s := newTestServer(t, newTestHub(t, t.TempDir()), newClock(), "")
+	test := httptest.NewTLSServer(s.MetricsHandler("secret"))
+	defer test.Close()
+	for header, want := range map[string]int{"": 401, "Bearer wrong": 401, "secret": 401, "Bearer secret": 200} {
+		request, err := http.NewRequest(http.MethodGet, test.URL+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", header)
+		answer, err := test.Client().Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("%q: %d, want %d", header, answer.StatusCode, want)
+		}
+	}
+	if _, err := ListenTLS("127.0.0.1:0", "missing.pem", "missing.key"); err == nil {
+		t.Error("a certificate that is not there")
+	}
+}
+
 // A real Prometheus scrapes the metrics, and every query of the dashboard returns
 // data.
 func TestPrometheus(t *testing.T) {
@@ -96,7 +122,7 @@ func TestPrometheus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go Serve(t.Context(), l, s.MetricsHandler())
+	go Serve(t.Context(), l, s.MetricsHandler(""))
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
