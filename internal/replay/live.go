@@ -1,0 +1,78 @@
+package replay
+
+import (
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/settings"
+)
+
+// FirstSize returns the size that a tensor was requested with before the first
+// call, and where: those are the tensors below Initial.
+func (p *Program) FirstSize(tensor int) Call {
+	for i := range p.initial {
+		s := &p.initial[i]
+		if tensor >= len(s.Blocks) {
+			tensor -= len(s.Blocks)
+			continue
+		}
+		b := &s.Blocks[tensor]
+		size := b.RequestedSize
+		if size == 0 || size > b.Size {
+			size = b.Size
+		}
+		return Call{Kind: CallAlloc, Size: size, Stream: s.Stream, Pool: s.Pool, Event: -1}
+	}
+	return Call{}
+}
+
+// FreedBefore calls f for the frees that were requested before the first call,
+// each with the made-up stream that it waits for.
+func (p *Program) FreedBefore(f func(tensor, stream int)) {
+	for _, w := range p.freed {
+		f(int(w.tensor), w.stream)
+	}
+}
+
+// PeakLive returns the most bytes that are live at a time, and the call that
+// brings them: requests rounded to 512 B, from their allocation until their free
+// is complete. No allocator needs less. The call is -1 if the peak is at the start.
+func (p *Program) PeakLive() (bytes uint64, call int) {
+	rules := alloc.RulesOf(settings.Default())
+	sizes := make([]uint64, p.tensors)
+	waits := make([][]int32, p.waits)
+	var live uint64
+	for i := range len(p.first) {
+		sizes[i] = rules.Round(p.FirstSize(i).Size)
+		live += sizes[i]
+	}
+	p.FreedBefore(func(tensor, stream int) { waits[stream] = append(waits[stream], int32(tensor)) })
+	end := func(tensor int32) {
+		live -= sizes[tensor]
+		sizes[tensor] = 0
+	}
+	bytes, call = live, -1
+	note := func(n uint64, i int) {
+		if n > bytes {
+			bytes, call = n, i
+		}
+	}
+	for i, c := range p.calls {
+		switch c.kind() {
+		case CallAlloc:
+			sizes[c.tensor] = rules.Round(c.size)
+			live += sizes[c.tensor]
+			note(live, i)
+		case CallFree:
+			end(c.tensor)
+		case CallFreeLater:
+			waits[c.placeOrStream()] = append(waits[c.placeOrStream()], c.tensor)
+		case CallComplete:
+			for _, t := range waits[c.placeOrStream()] {
+				end(t)
+			}
+			waits[c.placeOrStream()] = waits[c.placeOrStream()][:0]
+		case CallTry:
+			note(live+rules.Round(c.size), i)
+		}
+	}
+	return bytes, call
+}
