@@ -315,3 +315,6 @@ func (a *Allocator) giveBack(addr, size uint64) error {
 	a.frees++
 	return nil
 }
+
+// Reserved returns what the driver has given and not got back.
+func (a *Allocator) Reserved() uint64 { return a.reserved }

@@ -23,13 +23,13 @@ const Unlimited = math.MaxUint64
 // async is the stream-ordered pool behind cudaMallocAsync: best fit in pieces of
 // memory that are multiples of 32 MiB.
 type async struct {
-	a       *Allocator
-	id      uint16
-	pool    Pool
-	free    []index // by the number of the stream that freed them, as in block.note; the first is of all streams
+	a    *Allocator
+	id   uint16
+	pool Pool
+	free []index // by the number of the stream that freed them, as in block.note; the first is of all streams
 	numbers
-	pieces  []region
-	bytes   uint64
+	pieces []region
+	bytes  uint64
 }
 
 const (
