@@ -316,5 +316,8 @@ func (a *Allocator) giveBack(addr, size uint64) error {
 	return nil
 }
 
+// SetLimit changes the cap on reserved bytes; 0 is none.
+func (a *Allocator) SetLimit(bytes uint64) { a.options.Limit = bytes }
+
 // Reserved returns what the driver has given and not got back.
 func (a *Allocator) Reserved() uint64 { return a.reserved }

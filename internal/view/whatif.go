@@ -172,11 +172,8 @@ func measureAll(ctx context.Context, r *run.Checked, q *whatif.Question, tell fu
 	for _, s := range q.Settings {
 		all = append(all, s.Parsed)
 	}
-	lower, err := tune.LowerBound(ctx, p)
-	if err != nil {
-		return err
-	}
-	err = parallel.Each(ctx, parallel.AllCores, len(all), func(i int) error {
+	lower, _ := p.PeakLive()
+	err := parallel.Each(ctx, parallel.AllCores, len(all), func(i int) error {
 		c, err := tune.Measure(ctx, r, all[i], q.Memory.Value(), lower)
 		if err != nil {
 			return err

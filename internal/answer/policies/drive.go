@@ -46,6 +46,8 @@ type conditions struct {
 	points  int
 	region  func(policy.Place) uint64 // of a strategy with a fixed one
 	only    int                       // the only place whose calls are made; -1 is all
+	placed  func(tensor int32, addr, size uint64)
+	arena   []bool // the tensors that a buffer for each step holds; nil if there is none
 }
 
 // outcome is what became of a course.
@@ -55,6 +57,7 @@ type outcome struct {
 	failedAt   int                      // op
 	peakAt     int                      // op
 	heaps      int
+	arena      uint64 // the size of the buffer for steps
 	driverTime time.Duration
 	elapsed    time.Duration
 	ops        int
@@ -77,11 +80,16 @@ type driven struct {
 	device *device
 	policy *policy.Allocator
 	blocks []policy.Block // tensor -> block; noBlock while there is none
+	buffer *buffer        // of an arena; nil without one
 	out    *outcome
 	piece  point
 }
 
-const noBlock = ^policy.Block(0)
+// What a tensor has if it has no block of the policy.
+const (
+	noBlock = ^policy.Block(0)
+	inArena = noBlock - 1
+)
 
 // drive makes the ops of a course.
 func (c *course) drive(ctx context.Context, s *policy.Strategy, cond conditions) (*outcome, error) {
@@ -89,6 +97,9 @@ func (c *course) drive(ctx context.Context, s *policy.Strategy, cond conditions)
 	d.blocks = make([]policy.Block, c.tensors)
 	for i := range d.blocks {
 		d.blocks[i] = noBlock
+	}
+	if cond.arena != nil {
+		d.buffer = &buffer{within: cond.arena, sizes: make([]uint64, c.tensors)}
 	}
 	var drv driver.Driver = d.device
 	if c.exact {
@@ -115,6 +126,12 @@ func (c *course) drive(ctx context.Context, s *policy.Strategy, cond conditions)
 	o := d.out
 	o.elapsed = time.Since(begin)
 	o.stats, o.heaps, o.driverTime = d.policy.Stats(), d.policy.Heaps(), d.device.Cost()
+	if b := d.buffer; b != nil {
+		o.stats.Peak, o.arena = b.peak, b.mapped
+		if b.mapped > 0 {
+			o.stats.DeviceAllocs++
+		}
+	}
 	return o, nil
 }
 
@@ -134,12 +151,20 @@ func (d *driven) make(i, end int) (int, error) {
 				continue
 			}
 			blocks[o.tensor] = noBlock
-			if err := p.Free(b); err != nil {
+			if b == inArena {
+				d.take(o.tensor)
+			} else if err := p.Free(b); err != nil {
 				return i, err
 			}
 		case opMalloc:
 			if d.only >= 0 && int(o.place) != d.only {
 				continue
+			}
+			if d.buffer != nil {
+				if err := d.arenaMalloc(i); err != nil || d.ended() {
+					return i, err
+				}
+				break
 			}
 			b, err := p.Malloc(o.size, d.places[o.place])
 			if err != nil {
@@ -149,6 +174,13 @@ func (d *driven) make(i, end int) (int, error) {
 				continue
 			}
 			blocks[o.tensor] = b
+			if d.placed != nil {
+				addr, size, err := p.Span(b)
+				if err != nil {
+					return i, err
+				}
+				d.placed(o.tensor, addr, size)
+			}
 			if now := p.Reserved(); now > peak {
 				peak, d.out.peakAt = now, i
 			}
@@ -175,6 +207,10 @@ func (d *driven) rare(i int) error {
 			return nil
 		}
 		d.blocks[o.tensor] = noBlock
+		if b == inArena {
+			d.take(o.tensor)
+			return nil
+		}
 		if err := d.policy.RecordStream(b, o.size); err != nil {
 			return err
 		}
@@ -184,6 +220,9 @@ func (d *driven) rare(i int) error {
 	case opTrim:
 		return d.policy.Trim()
 	case opSync:
+		if d.buffer != nil {
+			d.buffer.used = 0
+		}
 		return d.policy.Synchronize()
 	case opTry:
 		if d.only >= 0 && int(o.place) != d.only {
@@ -220,6 +259,9 @@ func (d *driven) fail(i int, err error) error {
 // note raises the highest totals of the piece.
 func (d *driven) note() {
 	s := d.policy.Stats()
+	if b := d.buffer; b != nil {
+		s.Reserved, s.Given, s.Requested = s.Reserved+b.mapped, s.Given+b.given, s.Requested+b.asked
+	}
 	p := &d.piece
 	p.reserved, p.given, p.requested = max(p.reserved, s.Reserved), max(p.given, s.Given), max(p.requested, s.Requested)
 }
