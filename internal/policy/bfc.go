@@ -33,6 +33,7 @@ const (
 	bfcUnit    = 256
 	bfcRegion  = 2 << 20
 	bfcMostGap = 128 << 20 // a block may exceed a request by less than this
+	backOff    = 0.9       // upstream's is a float of 32 bits, and so is its product
 )
 
 func newBFC(a *Allocator, id uint16, at Place) heap {
@@ -102,7 +103,7 @@ func (h *bfc) extend(size uint64) (int32, error) {
 		if !errors.Is(err, driver.ErrOutOfMemory) {
 			return 0, err
 		}
-		less := up(bytes/10*9+bytes%10*9/10, bfcUnit)
+		less := up(uint64(float32(bytes)*backOff), bfcUnit)
 		if less >= bytes {
 			less = bytes - bfcUnit
 		}

@@ -2,15 +2,14 @@ package placement
 
 import (
 	"bufio"
-	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 )
 
-// Problem is a list of buffers, in the order of their ids.
+// Problem is a list of buffers in the order of the file. Of several that begin at one
+// time the earlier comes first.
 type Problem struct {
 	IDs     []string
 	Buffers []Buffer
@@ -24,6 +23,7 @@ const Header = "id,lower,upper,size"
 func Read(r io.Reader) (*Problem, error) {
 	lines := bufio.NewScanner(r)
 	p := &Problem{}
+	seen := map[string]bool{}
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
 		switch {
@@ -35,6 +35,11 @@ func Read(r io.Reader) (*Problem, error) {
 		if err := p.add(line); err != nil {
 			return nil, fmt.Errorf("line %d: %w; write %s", n, err, Header)
 		}
+		id := p.IDs[len(p.IDs)-1]
+		if seen[id] {
+			return nil, fmt.Errorf("line %d: id %q is there already; give each buffer its own", n, clip(id))
+		}
+		seen[id] = true
 	}
 	if err := lines.Err(); err != nil {
 		return nil, err
@@ -42,7 +47,7 @@ func Read(r io.Reader) (*Problem, error) {
 	if len(p.IDs) == 0 {
 		return nil, fmt.Errorf("there are no buffers; write %s and a line for each", Header)
 	}
-	return p, p.sort()
+	return p, nil
 }
 
 func clip(text string) string {
@@ -77,31 +82,5 @@ func (p *Problem) add(line string) error {
 	}
 	p.IDs = append(p.IDs, fields[0])
 	p.Buffers = append(p.Buffers, Buffer{lower, upper, size})
-	return nil
-}
-
-// sort puts the buffers in the order of their ids: numbers by value, other texts
-// after them.
-func (p *Problem) sort() error {
-	type row struct {
-		number int64
-		text   string
-		buffer Buffer
-	}
-	rows := make([]row, len(p.IDs))
-	for i, id := range p.IDs {
-		n, err := strconv.ParseInt(id, 10, 64)
-		if err != nil {
-			n = 1<<63 - 1
-		}
-		rows[i] = row{n, id, p.Buffers[i]}
-	}
-	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.text, b.text)) })
-	for i, r := range rows {
-		if i > 0 && r.text == rows[i-1].text {
-			return fmt.Errorf("id %q occurs twice", clip(r.text))
-		}
-		p.IDs[i], p.Buffers[i] = r.text, r.buffer
-	}
 	return nil
 }

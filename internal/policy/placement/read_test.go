@@ -11,7 +11,7 @@ func TestRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(p.IDs, []string{"9", "10", "b"}) || p.Buffers[1] != (Buffer{3, 9, 7}) {
+	if !slices.Equal(p.IDs, []string{"10", "9", "b"}) || p.Buffers[0] != (Buffer{3, 9, 7}) {
 		t.Errorf("%+v", p)
 	}
 	for text, want := range map[string]string{
@@ -23,7 +23,7 @@ func TestRead(t *testing.T) {
 		"id,lower,upper,size\n1,x,5,1\n":          `line 2: lower is "x"`,
 		"id,lower,upper,size\n1,1,y,1\n":          `line 2: upper is "y"`,
 		"id,lower,upper,size\n1,1,5,-1\n":         `line 2: size is "-1"`,
-		"id,lower,upper,size\n1,1,5,1\n1,2,3,4\n": `id "1" occurs twice`,
+		"id,lower,upper,size\n1,1,5,1\n1,2,3,4\n": `line 3: id "1" is there already`,
 	} {
 		if _, err := Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
