@@ -6,7 +6,7 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host dist dist-test dist-host truth advice deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
+.PHONY: policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host dist dist-test dist-host truth advice deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
 
 build: engine
 	$(GO) build -o $(BIN) ./cmd/ashlar
@@ -243,6 +243,22 @@ tune:
 	@mkdir -p bin
 	$(GO) test ./internal/answer/tune -count 1 -timeout 1h -run 'TestGoalsOnAllRuns|TestSameTwice' -table $(CURDIR)/bin/tune.md
 	@cat bin/tune.md
+
+# The twenty whole runs under every allocator: the tables of docs/policies.md. It fails if a bar does.
+policies:
+	@mkdir -p bin
+	$(GO) test ./internal/answer/policies -count 1 -timeout 1h -run 'TestTwentyRuns' -table $(CURDIR)/bin/policies.md
+	@cat bin/policies.md
+
+# Static plans of the hard placement problems, a minute for each.
+policies-hard:
+	@mkdir -p bin
+	$(GO) test ./internal/answer/policies -count 1 -timeout 1h -run 'TestHardProblems' -table $(CURDIR)/bin/policies-hard.md
+	@cat bin/policies-hard.md
+
+# Calls a second of every online strategy on one core.
+bench-policies:
+	$(GO) test ./internal/answer/policies -run '^$$' -bench Calls -benchtime 1s -cpu 1
 
 help:
 	@echo "make demo          why a real run died of fragmentation, and the setting that saves it"
