@@ -36,15 +36,21 @@ func Policies(w io.Writer, head WhatIfHead, a *policies.Answer, style Style) err
 	p.policyFailures(a)
 	p.policyNotes(a.Results)
 	p.printf("\n")
-	p.wrapped("", PolicyLegend)
+	p.wrapped("", PolicyLegend(true))
 	return p.err
 }
 
-// PolicyLegend says what the columns of the table are.
-const PolicyLegend = "Every line makes the recorded calls; it holds as long as the program makes the same ones. Reserved is what the allocator has from the " +
-	"driver at its peak, against what is live at most. Least limit is the smallest limit under which no request fails. Waste is at the peak of reserved " +
-	"memory: inside is what was given beyond what was asked for, outside what was reserved and not given. Driver time estimates what the driver's calls " +
-	"cost on an H200, without waiting for the device. Oracles (*) know the future: no allocator can do that."
+// PolicyLegend says what the columns of the table are, with or without that of the
+// smallest limits.
+func PolicyLegend(limits bool) string {
+	least := ""
+	if limits {
+		least = " Least limit is the smallest limit under which no request fails."
+	}
+	return "Every line makes the recorded calls; it holds as long as the program makes the same ones. Reserved is what the allocator has from the driver at its peak, " +
+		"against what is live at most." + least + " Waste is at the peak of reserved memory: inside is what was given beyond what was asked for, outside what was reserved " +
+		"and not given. Driver time estimates what the driver's calls cost on an H200, without waiting for the device. Oracles (*) know the future: no allocator can do that."
+}
 
 // policyTable writes a line for each policy that has figures.
 func (p *page) policyTable(a *policies.Answer) {
