@@ -6,7 +6,6 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -92,14 +91,7 @@ flag is wrong, or the command was interrupted, after printing what was known.`,
 	flags.IntVar(&o.whatif.curve, "curve", 0, "with --json: the memory curve of each policy in `N` points")
 	flags.BoolVar(&o.whatif.json, "json", false, "print one JSON document")
 	o.whatif.device = addDeviceFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		q, err := o.question()
-		if err != nil {
-			return err
-		}
-		quietPipe()
-		return o.run(cmd.Context(), std, args[0], q)
-	}
+	cmd.RunE = asks(o.question, func(ctx context.Context, file string, q policies.Question) error { return o.run(ctx, std, file, q) })
 	return cmd
 }
 
@@ -111,27 +103,18 @@ func (o *policiesOptions) question() (policies.Question, error) {
 	if o.names == nil {
 		runs += len(policies.Names)
 	}
-	switch {
-	case o.budget <= 0:
+	if o.budget <= 0 {
 		return q, fmt.Errorf("--budget is %v: give a time such as 10s", o.budget)
-	case w.curve < 0 || w.curve > maxCurve:
-		return q, fmt.Errorf("--curve is %d: it must be from 1 to %s", w.curve, count(maxCurve))
-	case w.curve*runs > maxCurve:
-		return q, fmt.Errorf("--curve %d for %d policies is more than %s points in all: give fewer", w.curve, runs, count(maxCurve))
-	case w.curve > 0 && !w.json:
-		return q, errors.New("--curve is for --json: give it too")
+	}
+	if err := w.checkCurve(runs, "policies"); err != nil {
+		return q, err
 	}
 	if err := policies.CheckNames(o.names); err != nil {
 		return q, failure{fmt.Errorf("--policy: %w", err)}
 	}
-	for _, conf := range w.confs {
-		s, err := whatif.ParseSetting(conf)
-		if err != nil {
-			return q, failure{fmt.Errorf("--set: %w", err)}
-		}
-		q.Settings = append(q.Settings, s)
-	}
-	return q, nil
+	var err error
+	q.Settings, err = w.settings()
+	return q, err
 }
 
 func (o *policiesOptions) run(ctx context.Context, std stdio, file string, q policies.Question) error {
@@ -207,14 +190,7 @@ func (o *policiesOptions) print(std stdio, about answer.Subject, head text.WhatI
 	err := printAnswer(std, o.whatif.json, policies.NewDocument(about, a), func(w io.Writer) error {
 		return text.Policies(w, head, a, std.style())
 	})
-	if err != nil {
-		return err
-	}
-	if a.Interrupted {
-		std.errorf("interrupted: %s of %s policies are answered", count(len(a.Results)), count(len(a.Results)+len(a.NotRun)))
-		return status(exitInput)
-	}
-	return nil
+	return endAnswer(std, err, a.Interrupted, len(a.Results), len(a.NotRun), "policies")
 }
 
 // readProblem reads FILE if it is a placement problem: its name ends in .csv or

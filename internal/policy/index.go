@@ -30,7 +30,7 @@ type bucket struct {
 // index is an ordered set of free blocks: rows of items, and the last key of each
 // row beside them.
 type index struct {
-	lasts   []key
+	lasts   []item // their keys alone count
 	buckets []*bucket
 	unused  []*bucket
 	count   int
@@ -38,12 +38,12 @@ type index struct {
 	tracks bool
 }
 
-// at returns the bucket whose range a key belongs to.
-func (x *index) at(k key) int {
-	low, high := 0, len(x.lasts)
+// notBelow returns the place of the first item that is not below a key.
+func notBelow(items []item, k key) int {
+	low, high := 0, len(items)
 	for low < high {
 		mid := int(uint(low+high) >> 1)
-		if x.lasts[mid].less(k) {
+		if items[mid].less(k) {
 			low = mid + 1
 		} else {
 			high = mid
@@ -52,19 +52,11 @@ func (x *index) at(k key) int {
 	return low
 }
 
+// at returns the bucket whose range a key belongs to.
+func (x *index) at(k key) int { return notBelow(x.lasts, k) }
+
 // position returns the place of the first item of a bucket that is not below a key.
-func (b *bucket) position(k key) int {
-	low, high := 0, b.n
-	for low < high {
-		mid := int(uint(low+high) >> 1)
-		if b.items[mid].less(k) {
-			low = mid + 1
-		} else {
-			high = mid
-		}
-	}
-	return low
-}
+func (b *bucket) position(k key) int { return notBelow(b.items[:b.n], k) }
 
 // insert adds a block.
 func (x *index) insert(k key, block int32) {
@@ -72,10 +64,10 @@ func (x *index) insert(k key, block int32) {
 	i := x.at(k)
 	if i == len(x.buckets) {
 		if i == 0 {
-			x.buckets, x.lasts = append(x.buckets, x.newBucket()), append(x.lasts, k)
+			x.buckets, x.lasts = append(x.buckets, x.newBucket()), append(x.lasts, item{key: k})
 		} else {
 			i--
-			x.lasts[i] = k
+			x.lasts[i].key = k
 		}
 	}
 	b := x.buckets[i]
@@ -111,7 +103,7 @@ func (x *index) split(i int) {
 	upper.n = copy(upper.items[:], b.items[half:])
 	b.n = half
 	x.buckets = slices.Insert(x.buckets, i+1, upper)
-	x.lasts = slices.Insert(x.lasts, i, b.items[half-1].key)
+	x.lasts = slices.Insert(x.lasts, i, b.items[half-1])
 	if x.tracks {
 		b.measure()
 		upper.measure()
@@ -152,7 +144,7 @@ func (x *index) removeAt(i, at int) {
 		x.drop(i)
 		return
 	case at == b.n:
-		x.lasts[i] = b.items[b.n-1].key
+		x.lasts[i] = b.items[b.n-1]
 	}
 	if x.tracks && gone == b.most {
 		b.measure()
@@ -236,7 +228,7 @@ func (x *index) replace(k, by key, block int32) {
 	at := b.position(k)
 	b.items[at] = item{by, block}
 	if at == b.n-1 {
-		x.lasts[i] = by
+		x.lasts[i].key = by
 	}
 	if x.tracks && (k.second == b.most || by.second > b.most) {
 		b.measure()

@@ -48,32 +48,21 @@ func (a *asked) arena(ctx context.Context) (*Result, error) {
 // withinSteps returns for each tensor whether it begins and ends within one step.
 func (a *asked) withinSteps() []bool {
 	within := make([]bool, a.tensors)
+	of := make([]int, a.tensors) // tensor -> the step it began in; 0 is none
 	step := 0
-	of := make([]int32, a.tensors) // tensor -> the step it began in, from 1 on
-	waits := map[uint64][]int32{}
-	for i := range a.ops {
-		call := int(a.calls[i])
+	now := func(op int) int { // the step of an op, from 1 on; 0 is none
+		call := int(a.calls[op])
 		for step < len(a.steps) && call >= a.steps[step][1] {
 			step++
 		}
-		inside := step < len(a.steps) && call >= a.steps[step][0]
-		end := func(t int32) { within[t] = inside && of[t] == int32(step+1) }
-		switch o := &a.ops[i]; o.kind {
-		case opMalloc:
-			if inside {
-				of[o.tensor] = int32(step + 1)
-			}
-		case opFree:
-			end(o.tensor)
-		case opFreeLater:
-			waits[o.size] = append(waits[o.size], o.tensor)
-		case opComplete:
-			for _, t := range waits[o.size] {
-				end(t)
-			}
-			delete(waits, o.size)
+		if step < len(a.steps) && call >= a.steps[step][0] {
+			return step + 1
 		}
+		return 0
 	}
+	begin := func(t int32, op int) { of[t] = now(op) }
+	end := func(t int32, op int) { within[t] = of[t] > 0 && of[t] == now(op) }
+	_ = a.lives(begin, end, nil) // nothing in here fails
 	return within
 }
 

@@ -1,6 +1,9 @@
 package policies
 
-import "github.com/ashlar-mem/ashlar/driver"
+import (
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/driver"
+)
 
 // counter is a device for placement problems, which are about bytes: it has
 // memory in any unit, and none behind it.
@@ -15,8 +18,7 @@ func (c *counter) Reserve(size, _ uint64) (uint64, error) {
 }
 
 func (c *counter) Malloc(size, stream uint64) (uint64, error) {
-	const page = 2 << 20
-	return c.Reserve((size+page-1)/page*page, stream)
+	return c.Reserve((size+alloc.SegmentUnit-1)/alloc.SegmentUnit*alloc.SegmentUnit, stream)
 }
 
 func (c *counter) Free(_, _ uint64) error        { return nil }

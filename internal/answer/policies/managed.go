@@ -194,37 +194,19 @@ func (a *asked) layout(ctx context.Context) (where []extent, end uint64, err err
 func (a *asked) moved(ctx context.Context, bytes uint64, where []extent, end uint64, recorded, often bool) (uint64, error) {
 	m := managed.New(bytes, end)
 	live := map[int32]bool{}
-	waits := map[uint64][]int32{}
 	tenth, next := max(len(a.ops)/10, 1), 0
-	finish := func(t int32) {
-		if !live[t] {
-			return
-		}
+	begin := func(t int32, _ int) {
+		m.Begin(where[t].addr, where[t].size)
+		live[t] = true
+	}
+	finish := func(t int32, _ int) {
 		if often {
 			m.Touch(where[t].addr, where[t].size, true)
 		}
 		m.End(where[t].addr, where[t].size)
 		delete(live, t)
 	}
-	for i := range a.ops {
-		if i%stride == 0 && ctx.Err() != nil {
-			return 0, context.Cause(ctx)
-		}
-		switch o := &a.ops[i]; o.kind {
-		case opMalloc:
-			e := where[o.tensor]
-			m.Begin(e.addr, e.size)
-			live[o.tensor] = true
-		case opFree:
-			finish(o.tensor)
-		case opFreeLater:
-			waits[o.size] = append(waits[o.size], o.tensor)
-		case opComplete:
-			for _, t := range waits[o.size] {
-				finish(t)
-			}
-			delete(waits, o.size)
-		}
+	err := a.lives(begin, finish, func(i int) error {
 		if often && (a.ops[i].kind == opSync || len(a.steps) == 0 && i%tenth == tenth-1) {
 			for _, t := range slices.Sorted(maps.Keys(live)) {
 				m.Touch(where[t].addr, where[t].size, true)
@@ -234,8 +216,12 @@ func (a *asked) moved(ctx context.Context, bytes uint64, where []extent, end uin
 			x := &a.Accesses[next]
 			m.Touch(where[x.tensor].addr+x.offset, x.Bytes, x.Write)
 		}
-	}
-	return m.Moved(), nil
+		if i%stride == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return nil
+	})
+	return m.Moved(), err
 }
 
 // managedNotes says what the range rests on, and where the cliff is.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/bisect"
 	"github.com/ashlar-mem/ashlar/internal/policy"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
@@ -13,7 +14,7 @@ import (
 )
 
 // limitStep is what smallest limits are found to.
-const limitStep = 2 << 20
+const limitStep = alloc.SegmentUnit
 
 // online runs a strategy of package policy.
 func (a *asked) online(ctx context.Context, name string) (*Result, error) {
@@ -111,25 +112,26 @@ func (a *asked) fixed(ctx context.Context, s *policy.Strategy) (*Result, error) 
 	return r, nil
 }
 
-// loadOf returns the most bytes that are live at a time at one place.
+// loadOf returns the most bytes that were asked for and are live at a time at one
+// place: no region is smaller.
 func (a *asked) loadOf(place int) uint64 {
 	sizes := make([]uint64, a.tensors)
 	var live, most uint64
-	for i := range a.ops {
-		o := &a.ops[i]
-		switch {
-		case o.kind == opMalloc && int(o.place) == place:
-			sizes[o.tensor] = a.rounded(o.size)
-			live += sizes[o.tensor]
+	begin := func(t int32, i int) {
+		if int(a.ops[i].place) == place {
+			sizes[t] = a.ops[i].size
+			live += sizes[t]
 			most = max(most, live)
-		case o.kind == opTry && int(o.place) == place:
-			most = max(most, live+a.rounded(o.size))
-		case o.kind == opFree || o.kind == opFreeLater:
-			live -= sizes[o.tensor]
-			sizes[o.tensor] = 0
 		}
 	}
-	return most / 256 * 256 // BFC rounds to 256 B, live bytes are rounded to 512
+	end := func(t int32, _ int) { live -= sizes[t] }
+	_ = a.lives(begin, end, func(i int) error { // nothing in here fails
+		if o := &a.ops[i]; o.kind == opTry && int(o.place) == place {
+			most = max(most, live+o.size)
+		}
+		return nil
+	})
+	return most
 }
 
 // strategyNotes says what the figures of a strategy rest on.

@@ -5,44 +5,59 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/policy/placement"
 )
-
-// unit is what requests are rounded to.
-const unit = 512
 
 // rounded returns the size of a live block.
 func (c *course) rounded(size uint64) uint64 {
 	if c.exact {
 		return size
 	}
-	return (max(size, 1) + unit - 1) / unit * unit
+	return (max(size, 1) + alloc.MinBlock - 1) / alloc.MinBlock * alloc.MinBlock
+}
+
+// lives goes through the ops: begin is called where a tensor is allocated, end where
+// its free is complete, and then after, which may be nil, with every op.
+func (c *course) lives(begin, end func(tensor int32, op int), after func(op int) error) error {
+	waits := map[uint64][]int32{}
+	for i := range c.ops {
+		switch o := &c.ops[i]; o.kind {
+		case opMalloc:
+			begin(o.tensor, i)
+		case opFree:
+			end(o.tensor, i)
+		case opFreeLater:
+			waits[o.size] = append(waits[o.size], o.tensor)
+		case opComplete:
+			for _, t := range waits[o.size] {
+				end(t, i)
+			}
+			delete(waits, o.size)
+		}
+		if after != nil {
+			if err := after(i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // buffers returns the lifetimes of all tensors, from their allocation until their
 // free is complete, in ops; and those of requests that failed in the recording.
 func (c *course) buffers() []placement.Buffer {
 	out := make([]placement.Buffer, c.tensors)
-	waits := map[uint64][]int32{}
-	for i := range c.ops {
-		o := &c.ops[i]
-		at := int64(i)
-		switch o.kind {
-		case opMalloc:
-			out[o.tensor] = placement.Buffer{Lower: at, Upper: int64(len(c.ops)), Size: c.rounded(o.size)}
-		case opTry:
-			out = append(out, placement.Buffer{Lower: at, Upper: at + 1, Size: c.rounded(o.size)})
-		case opFree:
-			out[o.tensor].Upper = at
-		case opFreeLater:
-			waits[o.size] = append(waits[o.size], o.tensor)
-		case opComplete:
-			for _, t := range waits[o.size] {
-				out[t].Upper = at
-			}
-			delete(waits, o.size)
-		}
+	begin := func(t int32, i int) {
+		out[t] = placement.Buffer{Lower: int64(i), Upper: int64(len(c.ops)), Size: c.rounded(c.ops[i].size)}
 	}
+	end := func(t int32, i int) { out[t].Upper = int64(i) }
+	_ = c.lives(begin, end, func(i int) error { // nothing in here fails
+		if o := &c.ops[i]; o.kind == opTry {
+			out = append(out, placement.Buffer{Lower: int64(i), Upper: int64(i) + 1, Size: c.rounded(o.size)})
+		}
+		return nil
+	})
 	return out
 }
 
@@ -97,61 +112,50 @@ func (a *asked) oracle(name string, height uint64, at int) *Result {
 	return r
 }
 
+// eachLive calls f after every op with what is live then. A request that failed in
+// the recording is live for its op.
+func (a *asked) eachLive(f func(op int, live, requested uint64)) {
+	sizes := make([]uint64, a.tensors)
+	var live, requested uint64
+	begin := func(t int32, i int) {
+		sizes[t] = a.ops[i].size
+		live, requested = live+a.rounded(sizes[t]), requested+sizes[t]
+	}
+	end := func(t int32, _ int) { live, requested = live-a.rounded(sizes[t]), requested-sizes[t] }
+	_ = a.lives(begin, end, func(i int) error { // nothing in here fails
+		if o := &a.ops[i]; o.kind == opTry {
+			f(i, live+a.rounded(o.size), requested+o.size)
+		} else {
+			f(i, live, requested)
+		}
+		return nil
+	})
+}
+
 // liveAt returns the live bytes after an op, rounded and as they were asked for.
 func (a *asked) liveAt(at int) (live, requested uint64) {
-	sizes := make([]uint64, a.tensors)
-	waits := map[uint64][]int32{}
-	end := func(t int32) {
-		live, requested = live-a.rounded(sizes[t]), requested-sizes[t]
-	}
-	for i := range a.ops[:min(at+1, len(a.ops))] {
-		o := &a.ops[i]
-		switch o.kind {
-		case opMalloc:
-			sizes[o.tensor] = o.size
-			live, requested = live+a.rounded(o.size), requested+o.size
-		case opTry:
-			if i == at {
-				live, requested = live+a.rounded(o.size), requested+o.size
-			}
-		case opFree:
-			end(o.tensor)
-		case opFreeLater:
-			waits[o.size] = append(waits[o.size], o.tensor)
-		case opComplete:
-			for _, t := range waits[o.size] {
-				end(t)
-			}
-			delete(waits, o.size)
+	a.eachLive(func(op int, l, r uint64) {
+		if op == at {
+			live, requested = l, r
 		}
-	}
+	})
 	return live, requested
 }
 
 // level is a curve of reserved memory that does not change, over what is live.
 func (a *asked) level(height uint64) *Curve {
-	var live, requested uint64
 	points := make([]point, 0, a.Points)
-	sizes := make([]uint64, a.tensors)
 	now := point{reserved: height}
-	n, next := len(a.ops), 0
+	n := len(a.ops)
 	pieces := max(min(a.Points, n), 1)
-	for i := range a.ops {
-		switch o := &a.ops[i]; o.kind {
-		case opMalloc:
-			sizes[o.tensor] = o.size
-			live, requested = live+a.rounded(o.size), requested+o.size
-		case opFree, opFreeLater:
-			live, requested = live-a.rounded(sizes[o.tensor]), requested-sizes[o.tensor]
-		}
+	a.eachLive(func(op int, live, requested uint64) {
 		now.given, now.requested = max(now.given, live), max(now.requested, requested)
-		if i+1 == n*(next+1)/pieces {
-			now.op = i
+		if op+1 == n*(len(points)+1)/pieces {
+			now.op = op
 			points = append(points, now)
 			now = point{reserved: height, given: live, requested: requested}
-			next++
 		}
-	}
+	})
 	return a.curve(points)
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
@@ -207,10 +206,7 @@ func (a *asked) runAll(ctx context.Context, tasks []task) ([]*Result, error) {
 	}
 	slices.SortStableFunc(order, func(i, j int) int { return later(tasks[i]) - later(tasks[j]) })
 	results := make([]*Result, len(tasks))
-	var (
-		mu   sync.Mutex
-		done int
-	)
+	done := parallel.Counter(len(tasks), a.Progress)
 	err := parallel.Each(ctx, a.Workers, len(tasks), func(n int) error {
 		i := order[n]
 		r, err := tasks[i].run(ctx)
@@ -219,12 +215,7 @@ func (a *asked) runAll(ctx context.Context, tasks []task) ([]*Result, error) {
 		} else if ctx.Err() != nil {
 			err = nil // there was no time
 		}
-		if a.Progress != nil {
-			mu.Lock()
-			done++
-			a.Progress(done, len(tasks))
-			mu.Unlock()
-		}
+		done()
 		return err
 	})
 	if err != nil && ctx.Err() == nil {

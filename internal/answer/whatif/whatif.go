@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/replay"
@@ -153,10 +152,7 @@ func (q *Question) conditions(s Setting) replay.Conditions {
 // errors it returns the one of the first settings.
 func (q *Question) runAll(ctx context.Context, recorded, changed *replay.Program, runs []Setting) ([]*replay.Outcome, error) {
 	outcomes := make([]*replay.Outcome, len(runs))
-	var (
-		mu   sync.Mutex
-		done int
-	)
+	done := parallel.Counter(len(runs), q.Progress)
 	err := parallel.Each(ctx, q.Workers, len(runs), func(i int) error {
 		p := changed
 		if i == 0 {
@@ -171,12 +167,7 @@ func (q *Question) runAll(ctx context.Context, recorded, changed *replay.Program
 		default:
 			err = nil // there was no time
 		}
-		if q.Progress != nil {
-			mu.Lock()
-			done++
-			q.Progress(done, len(runs))
-			mu.Unlock()
-		}
+		done()
 		return err
 	})
 	if refused := (*SettingError)(nil); errors.As(err, &refused) {
