@@ -34,7 +34,7 @@ func TestPoliciesCommand(t *testing.T) {
 		{args: []string{streams, "--policy", "bfc", "--json", "--curve", "3"}, stdout: []string{`"policy": "bfc"`, `"lower_bound_bytes"`, `"given_bytes"`, `"self_check"`}},
 		{args: []string{problem, "--policy", "best-fit,arena"}, stdout: []string{"a placement problem of 3 buffers", "1.000", "arena: not answered"}},
 		{args: []string{"-", "--policy", "static-plan", "--json"}, stdin: "id,lower,upper,size\n0,0,5,100\n", stdout: []string{`"self_check": null`, `"kind": "oracle"`}},
-		{args: []string{streams, "--policy", "bestfit"}, code: 2, stderr: `--policy: unknown policy "bestfit" (did you mean "best-fit"?); there are caching, expandable, best-fit`},
+		{args: []string{streams, "--policy", "bestfit"}, code: 2, stderr: `--policy: unknown policy "bestfit" (did you mean best-fit?); there are caching, expandable, best-fit`},
 		{args: []string{streams, "--policy", "async:x"}, code: 2, stderr: "the release threshold is max or a size"},
 		{args: []string{broken}, code: 2, stderr: "broken.csv: line 3: upper 2 is not after lower 9"},
 		{args: []string{streams, "--policy", "managed", "--access", access}, code: 2, stderr: "access 1: no block that is live at event 1"},
