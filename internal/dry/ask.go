@@ -40,7 +40,10 @@ type Answer struct {
 	// deaths and calls were recorded.
 	Steps  int `json:"steps"`
 	Events int `json:"events"`
-	// Ended is why the dry run ended: steps, script, interrupted or an error.
+	// Compiled is how many graphs of torch.compile ran as Inductor compiled them;
+	// notes name those that ran eagerly.
+	Compiled int `json:"compiled_graphs"`
+	// Ended is why the dry run ended: steps, passes, script, interrupted or an error.
 	Ended string `json:"ended"`
 	// Lines are the lines of the script that hold most at the peak.
 	Lines []Line `json:"lines"`
@@ -153,7 +156,7 @@ func (p *Played) answer(q *Question) *Answer {
 	r := q.Recording
 	a := &Answer{
 		Outcome: *p.Outcome(), Script: r.Argv, Torch: r.Torch, Card: r.Header.Device.Name,
-		Steps: p.Run.Steps, Events: r.Events, Ended: r.Ended,
+		Steps: p.Run.Steps, Events: r.Events, Compiled: r.Compiled, Ended: r.Ended,
 		Lines: p.lines(), Notes: r.Notes, Unknown: p.Run.Unknown,
 		Assumed: append([]string{}, q.Capacity.Assumed()...), NotModelled: []string{},
 	}

@@ -319,10 +319,20 @@ func (b *builder) moves(key callKey, k *kind, e *event) []eager.Move {
 			b.known[key] = m
 		}
 	}
-	if !m.known && key.fresh != 0 {
-		b.lacks(k, e)
+	switch sparse := k.sparse(); {
+	case sparse > 0:
+		b.lacks(k.op+" (sparse)", e, sparse)
+	case !m.known && key.fresh != 0:
+		b.lacks(k.op, e, sum(b.bytes))
 	}
 	return m.moves
+}
+
+func sum(numbers []int64) (total int64) {
+	for _, n := range numbers {
+		total += n
+	}
+	return total
 }
 
 // takes reports whether moves take memory for good.
@@ -339,20 +349,17 @@ func takes(moves []eager.Move) bool {
 	return open != 0
 }
 
-// lacks notes a call of an op that the table of kernels does not have.
-func (b *builder) lacks(k *kind, e *event) {
-	u := b.unknown[k.op]
+// lacks notes a call of an op that the table of kernels does not have, and that
+// may take so many bytes more.
+func (b *builder) lacks(op string, e *event, bytes int64) {
+	u := b.unknown[op]
 	if u == nil {
-		u = &unknownOp{Op: Op{Name: k.op, Where: b.rec.where(e.b)}}
-		b.unknown[k.op] = u
-		b.order = append(b.order, k.op)
+		u = &unknownOp{Op: Op{Name: op, Where: b.rec.where(e.b)}}
+		b.unknown[op] = u
+		b.order = append(b.order, op)
 	}
 	u.Count++
-	var made int64
-	for _, n := range b.bytes {
-		made += n
-	}
-	u.most = max(u.most, made)
+	u.most = max(u.most, bytes)
 }
 
 // perform enters the moves of a call.

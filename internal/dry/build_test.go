@@ -134,6 +134,20 @@ func TestBuildMoves(t *testing.T) {
 	}
 }
 
+// What a sparse result holds is not known, and said.
+func TestBuildSparse(t *testing.T) {
+	r := build(read(
+		t, `["K",0,"aten._embedding_bag_backward.default",[],[["float32",[100,64],null,"cuda:0"]],[],{}]`,
+		`["o",0,-1,1,0,[],[-1]]`, `["o",0,-1,1,0,[],[-1]]`,
+	), &plainKernels{}, 1<<20)
+	if d := cmp.Diff([]Op{{Name: "aten._embedding_bag_backward.default (sparse)", Count: 2}}, r.Unknown); d != "" {
+		t.Error(d)
+	}
+	if got := r.Ledger.Uncertain; len(got) != 1 || got[0].High != 100*64*4 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // Kernels are asked once for calls that are alike, and each time for one that
 // takes a workspace for good.
 func TestBuildAsksOnce(t *testing.T) {

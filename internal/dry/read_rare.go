@@ -253,6 +253,10 @@ func (r *reader) moment(raw []json.RawMessage) error {
 		r.add(event{what: moment, a: stepDone, b: int32(n)})
 	case "save":
 		r.out.Saves = append(r.out.Saves, said)
+	case "compile":
+		if said == "inductor" {
+			r.out.Compiled++
+		}
 	case "end":
 		r.out.Ended = said
 	}

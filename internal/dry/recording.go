@@ -44,8 +44,10 @@ type Recording struct {
 	Header
 	Notes   []Note // what was answered for want of bytes
 	Unknown []Note // ops that the recorder does not know
-	Ended   string // why the run ended: "steps", "script", "interrupted" or "error: ..."
-	Saves   []string
+	// Compiled is how many graphs of torch.compile ran as Inductor compiled them.
+	Compiled int
+	Ended    string // why the run ended: "steps", "passes", "script", "interrupted" or "error: ..."
+	Saves    []string
 	// Cut says why the file ends before its end; empty if it does not.
 	Cut    string
 	Events int // lines of births, deaths, calls and moments
@@ -81,6 +83,23 @@ type kind struct {
 	in, out []eager.Meta
 	args    []any
 	kwargs  map[string]any
+}
+
+// sparse returns the size that the sparse results of a call would have if they
+// were dense. PyTorch tells nothing of what a sparse tensor without bytes holds.
+func (k *kind) sparse() int64 {
+	var total int64
+	for _, m := range k.out {
+		if m.Stride != nil || len(m.Shape) == 0 {
+			continue
+		}
+		n := m.DType.Size()
+		for _, d := range m.Shape {
+			n = min(n, maxBytes/max(d, 1)) * d
+		}
+		total += n
+	}
+	return total
 }
 
 // storage is the memory behind tensors.

@@ -54,6 +54,9 @@ func (p *page) dryHead(head DryHead, d *dry.Document) {
 	if a.Ended == "interrupted" {
 		p.wrapped("  ", "The dry run was interrupted, and the answer is about what came before.")
 	}
+	if a.Ended == "passes" {
+		p.wrapped("  ", "The script has no optimizer and was stopped when more forward passes brought no new peak; --steps 0 runs it to its end.")
+	}
 	if d.Exit != nil && *d.Exit != 0 {
 		p.wrapped("  ", fmt.Sprintf("The script ended with exit status %d.", *d.Exit))
 	}
@@ -75,6 +78,9 @@ func drySubject(a *dry.Answer) string {
 		said += "1 step"
 	default:
 		said += units.Count(int64(a.Steps)) + " steps"
+	}
+	if a.Compiled > 0 {
+		said += fmt.Sprintf(", %s compiled by Inductor", plural(a.Compiled, "graph", "graphs"))
 	}
 	if a.Card != "" {
 		said += ", as on " + Clean(a.Card)

@@ -32,6 +32,7 @@ export interface Document {
   card: string;
   steps: number;
   events: number;
+  compiled_graphs: number;
   ended: string;
   lines: Line[];
   notes: Note[];
