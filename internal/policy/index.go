@@ -195,14 +195,6 @@ func (x *index) takeCeiling(k key) int32 {
 	return block
 }
 
-// largest returns the largest first part, 0 if the index is empty.
-func (x *index) largest() uint64 {
-	if n := len(x.lasts); n > 0 {
-		return x.lasts[n-1].first
-	}
-	return 0
-}
-
 // fitting returns the first block at or after an address whose size is enough, in
 // an index by address; or noBlock.
 func (x *index) fitting(from, size uint64) int32 {
