@@ -286,6 +286,7 @@ help:
 	@echo "make web           rebuild the page's bundle"
 	@echo "make site          the page without a server, into bin/site: files are dropped onto it"
 	@echo "make tune          what tune finds for twenty runs, for every goal"
+	@echo "make policies      twenty runs under every other allocator (docs/policies.md); policies-hard: static plans of hard problems, bench-policies: speed"
 	@echo "make truth         what-if against 260 runs that were measured on a GPU"
 	@echo "make advice        explain against mistakes that were recorded on a GPU"
 	@echo "make fuzz          run every fuzzer for FUZZTIME ($(FUZZTIME))"

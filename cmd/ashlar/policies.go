@@ -46,15 +46,15 @@ driver. First it says how many of the recorded events the model of PyTorch's own
 allocator reproduces.
 
 Policies:
-  caching, expandable   PyTorch's allocator, without and with expandable segments
+  caching, expandable   PyTorch's allocator; with expandable segments
   best-fit, first-fit, next-fit
                         one range that grows at its end
   buddy                 powers of two
   slab                  four sizes for each doubling up to 1 MiB, best fit above
   binning               cub::CachingDeviceAllocator
   bfc, bfc-growth       TensorFlow's and JAX's, with one region or growing ones
-  async:0, async:max    cudaMallocAsync's pool by its release threshold; any size
-                        may stand there, and behind it :no-follow,
+  async:0, async:max    cudaMallocAsync's pool by its release threshold, which
+                        may be any size; behind it may stand :no-follow,
                         :no-opportunistic and :no-internal
   static-plan, arena    oracles, which know the future
   lower-bound           the most bytes that are live at a time
@@ -126,9 +126,9 @@ func (o *policiesOptions) run(ctx context.Context, std stdio, file string, q pol
 		}
 		q.Costs = costs
 	}
-	std, problem, err := readProblem(std, file)
+	std, problem, err := readProblem(ctx, std, file)
 	if err != nil {
-		return failure{err}
+		return failed(ctx, err)
 	}
 	p := startProgress(std, 0, "policies tried")
 	defer p.stop()
@@ -195,38 +195,60 @@ func (o *policiesOptions) print(std stdio, about answer.Subject, head text.WhatI
 
 // readProblem reads FILE if it is a placement problem: its name ends in .csv or
 // .csv.gz, or it begins like one. Otherwise the problem is nil, and standard input
-// is as it was.
-func readProblem(std stdio, file string) (stdio, *placement.Problem, error) {
+// is as it was. A pipe other than standard input can be read only once, so it is
+// taken for a snapshot.
+func readProblem(ctx context.Context, std stdio, file string) (stdio, *placement.Problem, error) {
 	if err := std.agent.mayRead(file); err != nil {
 		return std, nil, err
 	}
 	var in io.Reader = std.in
 	if file != "-" {
+		if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
+			return std, nil, nil // whoever reads a snapshot says what is wrong
+		}
 		f, err := os.Open(file)
 		if err != nil {
-			return std, nil, nil // whoever reads a snapshot says what is wrong
+			return std, nil, nil
 		}
 		defer f.Close()
 		in = f
 	}
 	r := bufio.NewReader(in)
 	std.in = r
-	named := strings.HasSuffix(strings.TrimSuffix(file, ".gz"), ".csv")
+	type read struct {
+		problem *placement.Problem
+		err     error
+	}
+	done := make(chan read, 1)
+	go func() {
+		p, err := parseProblem(r, strings.HasSuffix(strings.TrimSuffix(file, ".gz"), ".csv"))
+		done <- read{p, err}
+	}()
+	select {
+	case <-ctx.Done(): // nobody may ever write into standard input
+		return std, nil, context.Cause(ctx)
+	case d := <-done:
+		if d.err != nil {
+			return std, nil, fmt.Errorf("%s: %w", input.Name(file), d.err)
+		}
+		return std, d.problem, nil
+	}
+}
+
+// parseProblem reads a placement problem, or nothing if there is none; named says
+// that there should be one.
+func parseProblem(r *bufio.Reader, named bool) (*placement.Problem, error) {
 	if begin, _ := r.Peek(2); bytes.Equal(begin, []byte{0x1f, 0x8b}) && named {
 		unpacked, err := gzip.NewReader(r)
 		if err != nil {
-			return std, nil, fmt.Errorf("%s: %w", input.Name(file), err)
+			return nil, err
 		}
 		r = bufio.NewReader(unpacked)
 	}
 	if begin, _ := r.Peek(len(placement.Header)); string(begin) != placement.Header && !named {
-		return std, nil, nil
+		return nil, nil
 	}
-	p, err := placement.Read(r)
-	if err != nil {
-		return std, nil, fmt.Errorf("%s: %w", input.Name(file), err)
-	}
-	return std, p, nil
+	return placement.Read(r)
 }
 
 // readAccesses reads --access.
