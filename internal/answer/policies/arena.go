@@ -41,8 +41,7 @@ func (a *asked) arena(ctx context.Context) (*Result, error) {
 		}
 		return o.failed == nil, o.stats.Peak.Reserved, nil
 	})
-	r.SmallestLimit = &least
-	return r, err
+	return r.limited(ctx, least, err)
 }
 
 // withinSteps returns for each tensor whether it begins and ends within one step.

@@ -62,7 +62,9 @@ func (a *asked) engine(ctx context.Context, name string, s whatif.Setting) (*Res
 	if a.NoLimits {
 		return r, nil
 	}
-	r.SmallestLimit, err = a.engineLimit(ctx, p, s.Parsed)
+	if r.SmallestLimit, err = a.engineLimit(ctx, p, s.Parsed); ctx.Err() != nil {
+		r.SmallestLimit, err = nil, nil // there was no time; the rest stands
+	}
 	return r, err
 }
 

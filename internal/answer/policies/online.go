@@ -46,10 +46,18 @@ func (a *asked) online(ctx context.Context, name string) (*Result, error) {
 		}
 		return o.failed == nil, o.stats.Peak.Reserved, nil
 	})
-	if err != nil {
+	return r.limited(ctx, least, err)
+}
+
+// limited adds the smallest limit. If there was no time to find it, the rest of the
+// result stands without it.
+func (r *Result) limited(ctx context.Context, least uint64, err error) (*Result, error) {
+	switch {
+	case err == nil:
+		r.SmallestLimit = &least
+	case ctx.Err() == nil:
 		return nil, err
 	}
-	r.SmallestLimit = &least
 	return r, nil
 }
 

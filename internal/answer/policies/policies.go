@@ -150,13 +150,12 @@ func (a *asked) answer(ctx context.Context, out *Answer) (*Answer, error) {
 		return nil, err
 	}
 	out.Limit, out.DeviceMemory, out.OnOOM, out.LowerBound = a.Limit, a.Memory, whatif.OnOOMDie, a.lower
-	out.NotRun, out.Results = []string{}, []*Result{}
+	out.NotRun, out.Results, out.Interrupted = []string{}, []*Result{}, ctx.Err() != nil
 	if a.SkipOOM {
 		out.OnOOM = whatif.OnOOMSkip
 	}
 	for i, r := range results {
 		if r == nil {
-			out.Interrupted = true
 			out.NotRun = append(out.NotRun, tasks[i].name)
 			continue
 		}

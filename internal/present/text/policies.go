@@ -26,7 +26,7 @@ func Policies(w io.Writer, head WhatIfHead, a *policies.Answer, style Style) err
 		p.wrapped("  note: ", n)
 	}
 	p.policyTable(a)
-	if a.Interrupted {
+	if len(a.NotRun) > 0 {
 		p.printf("\ninterrupted; without an answer:\n")
 		for _, n := range a.NotRun {
 			p.printf("  %s\n", Clean(n))
@@ -54,7 +54,6 @@ func PolicyLegend(limits bool) string {
 
 // policyTable writes a line for each policy that has figures.
 func (p *page) policyTable(a *policies.Answer) {
-	p.heading("Policies", "")
 	g := grid{
 		left: 2,
 		head: [][]string{
@@ -68,11 +67,11 @@ func (p *page) policyTable(a *policies.Answer) {
 			g.rows = append(g.rows, PolicyRow(r, a.OnOOM))
 		}
 	}
-	if len(g.rows) == 0 {
-		return
-	}
-	for _, l := range g.lines(p.columns()) {
-		p.line("%s", l)
+	if len(g.rows) > 0 {
+		p.heading("Policies", "")
+		for _, l := range g.lines(p.columns()) {
+			p.line("%s", l)
+		}
 	}
 	for _, r := range a.Results {
 		if r.WhyNot != nil {
