@@ -93,6 +93,13 @@ func (d *driven) arenaMalloc(i int) error {
 		}
 		d.blocks[o.tensor] = block
 	}
+	d.raise(i)
+	return nil
+}
+
+// raise notes the totals after an op.
+func (d *driven) raise(i int) {
+	b := d.buffer
 	if s := d.policy.Stats(); s.Reserved+b.mapped > b.peak.Reserved {
 		b.peak = policy.Peak{Reserved: s.Reserved + b.mapped, Given: s.Given + b.given, Requested: s.Requested + b.asked}
 		d.out.peakAt = i
@@ -100,7 +107,6 @@ func (d *driven) arenaMalloc(i int) error {
 	if d.points > 0 {
 		d.note()
 	}
-	return nil
 }
 
 // put places a tensor in the buffer and reports whether there was room under the

@@ -233,6 +233,10 @@ func (d *driven) rare(i int) error {
 		if err != nil {
 			return d.fail(i, err)
 		}
+		if d.buffer != nil {
+			d.raise(i)
+			return d.policy.Free(b)
+		}
 		if d.policy.Reserved() > before {
 			d.out.peakAt = i
 		}

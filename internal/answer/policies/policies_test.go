@@ -109,7 +109,7 @@ func aboveBound(t *testing.T, a *Answer) {
 }
 
 func TestNothingIsBelowTheBound(t *testing.T) {
-	for _, name := range []string{"snapshots/streams_graphs-default", "snapshots/unet_multires-default", "variety/ring", "advice/side_stream"} {
+	for _, name := range []string{"snapshots/streams_graphs-default", "snapshots/unet_multires-default", "variety/ring", "advice/side_stream", "advice/broadcast_residual"} {
 		a := ask(t, checked(t, name), Question{})
 		if len(a.Results) != len(Names) || a.Interrupted {
 			t.Errorf("%s: %d results", name, len(a.Results))
