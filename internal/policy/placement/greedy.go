@@ -11,16 +11,15 @@ import (
 type planner struct {
 	buffers []Buffer // by Lower
 	place   []int32  // number -> place in the problem
-	spread  int      // how many buffers lie between two checkpoints
-	// live are for every spread-th buffer those that began before it and live when it
-	// begins.
-	live    [][]int32
 	offsets []uint64
-	near    []extent // scratch
+	// live are for every spread-th buffer those that are placed, began before it and
+	// live when it begins, in the order of their offsets.
+	live [][]int32
+	near []int32 // scratch
 }
 
-// extent is memory that is taken.
-type extent struct{ from, to uint64 }
+// spread is how many buffers lie between two checkpoints.
+const spread = 128
 
 // unplaced is the offset of a buffer without one.
 const unplaced = math.MaxUint64
@@ -38,21 +37,8 @@ func newPlanner(buffers []Buffer) *planner {
 	for i, at := range p.place {
 		p.buffers[i] = buffers[at]
 	}
-	p.checkpoint()
+	p.live = make([][]int32, (len(p.buffers)+spread-1)/spread)
 	return p
-}
-
-// checkpoint notes what is live at every spread-th buffer.
-func (p *planner) checkpoint() {
-	p.spread = 128
-	var live []int32
-	for i, b := range p.buffers {
-		if i%p.spread == 0 {
-			live = slices.DeleteFunc(live, func(j int32) bool { return p.buffers[j].Upper <= b.Lower })
-			p.live = append(p.live, slices.Clone(live))
-		}
-		live = append(live, int32(i))
-	}
 }
 
 // bySize is the order of the greedy plan: the largest first, of equals the one that
@@ -81,12 +67,16 @@ func (p *planner) run(ctx context.Context, order []int32, most uint64) (height u
 	for i := range p.offsets {
 		p.offsets[i] = unplaced
 	}
+	for i := range p.live {
+		p.live[i] = p.live[i][:0]
+	}
 	for n, i := range order {
-		if n%1024 == 1023 && ctx.Err() != nil {
+		if n%256 == 255 && ctx.Err() != nil {
 			return height, false
 		}
 		at := p.lowest(i)
 		p.offsets[i] = at
+		p.enter(i)
 		if height = max(height, at+p.buffers[i].Size); height >= most {
 			return height, false
 		}
@@ -94,44 +84,59 @@ func (p *planner) run(ctx context.Context, order []int32, most uint64) (height u
 	return height, true
 }
 
-// lowest returns the lowest offset at which a buffer overlaps none that is placed.
+// enter puts a placed buffer into the checkpoints of its life.
+func (p *planner) enter(i int32) {
+	for c := int(i)/spread + 1; c < len(p.live) && p.buffers[c*spread].Lower < p.buffers[i].Upper; c++ {
+		at, _ := slices.BinarySearchFunc(p.live[c], i, p.byOffset)
+		p.live[c] = slices.Insert(p.live[c], at, i)
+	}
+}
+
+func (p *planner) byOffset(i, j int32) int {
+	return cmp.Or(cmp.Compare(p.offsets[i], p.offsets[j]), cmp.Compare(i, j))
+}
+
+// lowest returns the lowest offset at which a buffer overlaps none that is placed:
+// it goes upwards through those that live at the same time until there is a gap.
 func (p *planner) lowest(i int32) uint64 {
-	p.collect(i)
-	slices.SortFunc(p.near, func(a, b extent) int { return cmp.Compare(a.from, b.from) })
+	b := p.buffers[i]
+	older, near := p.live[int(i)/spread], p.collect(i)
 	var at uint64
-	size := p.buffers[i].Size
-	for _, e := range p.near {
-		if e.from >= at+size && e.from >= at {
+	for len(older)+len(near) > 0 {
+		var j int32
+		if len(near) == 0 || len(older) > 0 && p.byOffset(older[0], near[0]) < 0 {
+			j, older = older[0], older[1:]
+			if p.buffers[j].Upper <= b.Lower {
+				continue
+			}
+		} else {
+			j, near = near[0], near[1:]
+		}
+		if p.offsets[j] >= at+b.Size {
 			break
 		}
-		at = max(at, e.to)
+		at = max(at, p.offsets[j]+p.buffers[j].Size)
 	}
 	return at
 }
 
-// collect finds the placed buffers that live at the same time as another one.
-func (p *planner) collect(i int32) {
-	p.near = p.near[:0]
+// collect returns the placed buffers that live at the same time as another one and
+// began after its checkpoint, in the order of their offsets.
+func (p *planner) collect(i int32) []int32 {
 	b := p.buffers[i]
-	add := func(j int32) {
+	p.near = p.near[:0]
+	for j := i / spread * spread; j < i; j++ {
+		if p.offsets[j] != unplaced && p.buffers[j].Upper > b.Lower {
+			p.near = append(p.near, j)
+		}
+	}
+	for j := i + 1; int(j) < len(p.buffers) && p.buffers[j].Lower < b.Upper; j++ {
 		if p.offsets[j] != unplaced {
-			p.near = append(p.near, extent{p.offsets[j], p.offsets[j] + p.buffers[j].Size})
+			p.near = append(p.near, j)
 		}
 	}
-	check := int(i) / p.spread
-	for _, j := range p.live[check] {
-		if p.buffers[j].Upper > b.Lower {
-			add(j)
-		}
-	}
-	for j := check * p.spread; j < int(i); j++ {
-		if p.buffers[j].Upper > b.Lower {
-			add(int32(j))
-		}
-	}
-	for j := int(i) + 1; j < len(p.buffers) && p.buffers[j].Lower < b.Upper; j++ {
-		add(int32(j))
-	}
+	slices.SortFunc(p.near, p.byOffset)
+	return p.near
 }
 
 // plan returns the offsets of the last run.
