@@ -5,23 +5,21 @@ import (
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
-// FirstSize returns the size that a tensor was requested with before the first
-// call, and where: those are the tensors below Initial.
-func (p *Program) FirstSize(tensor int) Call {
+// EachFirst calls f for the tensors that are there before the first call, in the order
+// of their numbers, with the call that would have allocated them.
+func (p *Program) EachFirst(f func(tensor int, c Call)) {
+	tensor := 0
 	for i := range p.initial {
 		s := &p.initial[i]
-		if tensor >= len(s.Blocks) {
-			tensor -= len(s.Blocks)
-			continue
+		for _, b := range s.Blocks {
+			size := b.RequestedSize
+			if size == 0 || size > b.Size {
+				size = b.Size
+			}
+			f(tensor, Call{Kind: CallAlloc, Tensor: tensor, Size: size, Stream: s.Stream, Pool: s.Pool, Event: -1})
+			tensor++
 		}
-		b := &s.Blocks[tensor]
-		size := b.RequestedSize
-		if size == 0 || size > b.Size {
-			size = b.Size
-		}
-		return Call{Kind: CallAlloc, Size: size, Stream: s.Stream, Pool: s.Pool, Event: -1}
 	}
-	return Call{}
 }
 
 // FreedBefore calls f for the frees that were requested before the first call,
@@ -40,10 +38,10 @@ func (p *Program) PeakLive() (bytes uint64, call int) {
 	sizes := make([]uint64, p.tensors)
 	waits := make([][]int32, p.waits)
 	var live uint64
-	for i := range len(p.first) {
-		sizes[i] = rules.Round(p.FirstSize(i).Size)
-		live += sizes[i]
-	}
+	p.EachFirst(func(tensor int, c Call) {
+		sizes[tensor] = rules.Round(c.Size)
+		live += sizes[tensor]
+	})
 	p.FreedBefore(func(tensor, stream int) { waits[stream] = append(waits[stream], int32(tensor)) })
 	end := func(tensor int32) {
 		live -= sizes[tensor]

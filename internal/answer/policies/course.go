@@ -63,10 +63,9 @@ func newCourse(p *replay.Program, steps [][2]int) *course {
 		return id
 	}
 	add := func(call int, o op) { c.ops, c.calls = append(c.ops, o), append(c.calls, int32(call)) }
-	for i := range p.Initial() {
-		call := p.FirstSize(i)
-		add(-1, op{size: call.Size, tensor: int32(i), place: place(call), kind: opMalloc})
-	}
+	p.EachFirst(func(tensor int, call replay.Call) {
+		add(-1, op{size: call.Size, tensor: int32(tensor), place: place(call), kind: opMalloc})
+	})
 	p.FreedBefore(func(tensor, stream int) { add(-1, op{size: uint64(stream), tensor: int32(tensor), kind: opFreeLater}) })
 	c.initial = len(c.ops)
 	step := 0

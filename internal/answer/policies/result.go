@@ -100,13 +100,3 @@ type Document struct {
 
 // NewDocument says what an answer is about.
 func NewDocument(s answer.Subject, a *Answer) *Document { return &Document{s, a} }
-
-// Passes returns how many results are of policies that ran and did not fail.
-func (a *Answer) Passes() (n int) {
-	for _, r := range a.Results {
-		if r.WhyNot == nil && !r.Fails {
-			n++
-		}
-	}
-	return n
-}
