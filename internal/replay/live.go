@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"cmp"
+
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/settings"
 )
@@ -12,11 +14,8 @@ func (p *Program) EachFirst(f func(tensor int, c Call)) {
 	for i := range p.initial {
 		s := &p.initial[i]
 		for _, b := range s.Blocks {
-			size := b.RequestedSize
-			if size == 0 || size > b.Size {
-				size = b.Size
-			}
-			f(tensor, Call{Kind: CallAlloc, Tensor: tensor, Size: size, Stream: s.Stream, Pool: s.Pool, Event: -1})
+			// Of a block from before the first event one of the two may not be known.
+			f(tensor, Call{Kind: CallAlloc, Tensor: tensor, Size: cmp.Or(b.RequestedSize, b.Size), Stream: s.Stream, Pool: s.Pool, Event: -1})
 			tensor++
 		}
 	}
