@@ -2,6 +2,7 @@ package policies
 
 import (
 	"context"
+	"errors"
 
 	"github.com/ashlar-mem/ashlar/internal/policy"
 )
@@ -89,6 +90,9 @@ func (d *driven) arenaMalloc(i int) error {
 	} else {
 		block, err := d.policy.Malloc(o.size, d.places[o.place])
 		if err != nil {
+			if oom := (*policy.OutOfMemoryError)(nil); errors.As(err, &oom) { // the buffer counts too
+				oom.Reserved, oom.Given = oom.Reserved+b.mapped, oom.Given+b.given
+			}
 			return d.fail(i, err)
 		}
 		d.blocks[o.tensor] = block

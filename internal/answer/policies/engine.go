@@ -44,8 +44,7 @@ func (a *asked) engine(ctx context.Context, name string, s whatif.Setting) (*Res
 		m.Event = &o.Reserved.Event
 	}
 	r.PeakReservedAt = &m
-	over := float64(o.Reserved.Bytes) / float64(max(a.lower, 1))
-	r.ReservedOverLive = &over
+	r.ReservedOverLive = a.overLive(o.Reserved.Bytes)
 	r.DeviceAllocs, r.DeviceFrees, r.DriverMS = &o.DeviceAllocs, &o.DeviceFrees, milliseconds(o.DriverTime)
 	r.CallsPerSecond = perSecond(o.Calls, elapsed)
 	at := o.AtPeak

@@ -192,10 +192,16 @@ func (a *asked) peak(r *Result, reserved uint64, at int) {
 	r.PeakReserved = &reserved
 	m := a.moment(at)
 	r.PeakReservedAt = &m
-	if a.lower > 0 {
-		over := float64(reserved) / float64(a.lower)
-		r.ReservedOverLive = &over
+	r.ReservedOverLive = a.overLive(reserved)
+}
+
+// overLive returns reserved bytes over the lower bound, nil if nothing is live.
+func (a *asked) overLive(reserved uint64) *float64 {
+	if a.lower == 0 {
+		return nil
 	}
+	over := float64(reserved) / float64(a.lower)
+	return &over
 }
 
 // moment returns when an op was; -1 is before the first.
