@@ -47,6 +47,9 @@ type Differences struct {
 	// full release, and a free from its events; routes of MemPools do not (spec 8.4).
 	// From 2.13 on.
 	CaptureOnly bool
+	// Hints: a request may name the address it would like, see [Allocator.MallocAt].
+	// From 2.13 on.
+	Hints bool
 }
 
 // DifferencesOf returns the rules of a release. Version 0 is [pytorch.Default];
@@ -61,7 +64,7 @@ func DifferencesOf(v pytorch.Version) Differences {
 		PlainPrivate: upTo(4), ExpandableAsserts: upTo(4),
 		OldestRoute: upTo(9), WholeIsLimit: upTo(9),
 		OverflowLast: upTo(10),
-		RoundedLimit: !upTo(12), CaptureOnly: !upTo(12),
+		RoundedLimit: !upTo(12), CaptureOnly: !upTo(12), Hints: !upTo(12),
 	}
 	switch {
 	case upTo(11):

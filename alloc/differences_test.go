@@ -40,6 +40,7 @@ func TestDifferencesOf(t *testing.T) {
 	last("another order", func(d Differences) bool { return d.Order != ByAddress }, 12)
 	last("segment order", func(d Differences) bool { return d.Order == BySegment }, 13)
 	last("RoundedLimit", func(d Differences) bool { return d.RoundedLimit }, 13)
+	last("Hints", func(d Differences) bool { return d.Hints }, 13)
 	last("CaptureOnly", func(d Differences) bool { return d.CaptureOnly }, 13)
 }
 

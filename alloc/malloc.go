@@ -101,7 +101,24 @@ func (a *Allocator) mallocBlock(size, stream, thread uint64, locked bool) (block
 	return a.handOut(id, size, rounded, expandable), nil
 }
 
-// beginRouted is what comes first in a request while a route is active.
+// begin is what comes first in a request (spec 3 step 1).
+func (a *Allocator) begin(stream uint64) error {
+	if len(a.routes) != 0 {
+		return a.beginRouted(stream)
+	}
+	return a.processEvents()
+}
+
+// home returns where a request looks for memory, in the default pools or in a
+// private one, and whether it may use expandable segments there.
+func (a *Allocator) home(private *privatePool, kind poolKind, stream uint64) (sp *streamPool, expandable bool) {
+	if private == nil {
+		return a.streamPoolFor(a.pools[kind], stream), a.cfg.ExpandableSegments
+	}
+	return a.streamPoolFor(private.pools[kind], stream), a.cfg.ExpandableSegments && private.source == nil
+}
+
+// beginRouted is begin while a route is active.
 func (a *Allocator) beginRouted(stream uint64) error {
 	if !a.capturing(stream) {
 		return a.processEvents()

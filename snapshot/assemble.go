@@ -214,6 +214,7 @@ func (b *builder) finish(f *File, p *parts) error {
 	for device := len(p.traces) - 1; device >= 0; device-- {
 		b.takeEvents(byDevice[device], p.traces[device])
 	}
+	f.findHints()
 	for _, t := range f.Traces {
 		f.checkAddresses(t)
 	}

@@ -1,8 +1,6 @@
 package snapshot
 
 import (
-	"strings"
-
 	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -53,6 +51,19 @@ func (b *builder) writer(p *parts) pytorch.Range {
 	return narrowed(signs)
 }
 
+// findHints looks for allocations at a given address, of which earlier versions have
+// none.
+func (f *File) findHints() {
+	for _, t := range f.Traces {
+		for i := 0; t.Writer.Since(pytorch.Of(2, 12)) && i < t.Events.Len(); i++ {
+			if t.Hinted(i) {
+				f.SetWriter(pytorch.Newest)
+				return
+			}
+		}
+	}
+}
+
 // eventSigns returns what one event shows: all events of a file have the same
 // fields.
 func (b *builder) eventSigns(row int) []sign {
@@ -62,7 +73,6 @@ func (b *builder) eventSigns(row int) []sign {
 		{pytorch.Of(2, 8), e.Compile != trace.NoString, true},
 		{pytorch.Of(2, 10), e.Meta != trace.NoString, true},
 		{pytorch.Of(2, 12), e.Pool != trace.NoPool, true},
-		{pytorch.Newest, strings.HasSuffix(b.strings.Text(e.Meta), "mallocWithAddress"), false},
 	}
 }
 

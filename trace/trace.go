@@ -1,6 +1,8 @@
 package trace
 
 import (
+	"strings"
+
 	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
 )
@@ -31,6 +33,14 @@ type Trace struct {
 	Writer   pytorch.Range // the versions of PyTorch that may have written the file
 	Platform string        // ROCm, XPU, NPU or Profiler; empty for CUDA, and where nothing shows it
 	Extra    Extra         // further fields of the file
+}
+
+// Hinted reports whether an event belongs to an allocation at a given address, which
+// PyTorch makes from 2.13 on (mallocWithAddress). It may come with an artificial
+// pair: the bytes before it are allocated first and freed afterwards.
+func (t *Trace) Hinted(i int) bool {
+	meta := t.Events.Meta.At(i)
+	return meta != NoString && strings.HasSuffix(t.Strings.Text(meta), "mallocWithAddress")
 }
 
 // Annotation is the begin or the end of a named range of the program.

@@ -27,7 +27,7 @@ type checkOptions struct {
 	maxRetries, maxOOMs       countFlag
 	json, markdown            bool
 	device                    *deviceFlag
-	pytorch                   *versionFlag
+	pytorch                   versionFlag
 }
 
 func newCheck(std stdio) *cobra.Command {
@@ -77,7 +77,7 @@ or a value is not in the file. A rule never passes on an unknown value.`,
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	flags.BoolVar(&o.markdown, "markdown", false, "print a table in Markdown, for the page of a pull request")
 	o.device = addDeviceFlag(cmd)
-	o.pytorch = addVersionFlag(cmd)
+	addVersionFlag(cmd, &o.pytorch)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		rules, err := o.rules(args[0])
 		if err != nil {

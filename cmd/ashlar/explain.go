@@ -29,7 +29,7 @@ type explainOptions struct {
 	frames   wordFlag
 	json     bool
 	device   *deviceFlag
-	pytorch  *versionFlag
+	pytorch  versionFlag
 }
 
 func newExplain(std stdio) *cobra.Command {
@@ -97,7 +97,7 @@ Exit status: 0 answered, whatever the cause; 2 a file, or a flag, is wrong.`,
 	flags.Var(&o.frames, "frames", "`all`: show all frames of call stacks, those of libraries included")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
-	o.pytorch = addVersionFlag(cmd)
+	addVersionFlag(cmd, &o.pytorch)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.believed = cmd.Flags().Changed("settings")
 		o.settings = pastedSettings(o.settings)

@@ -12,10 +12,8 @@ import (
 // versionFlag is --pytorch: the release that wrote a file.
 type versionFlag struct{ version pytorch.Version }
 
-func addVersionFlag(cmd *cobra.Command) *versionFlag {
-	v := &versionFlag{}
+func addVersionFlag(cmd *cobra.Command, v *versionFlag) {
 	cmd.Flags().Var(v, "pytorch", "the version of PyTorch that wrote the file, such as 2.7, whose rules are replayed; by default as the file shows")
-	return v
 }
 
 func (v *versionFlag) Set(s string) error {

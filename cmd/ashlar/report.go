@@ -81,7 +81,7 @@ Exit status: 0 written, whatever the cause; 2 the file, or a flag, is wrong.`,
 	flags.StringVar(&o.stats, "stats", "", "a `FILE` with a dump of memory_stats()")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document about what was written")
 	o.device = addDeviceFlag(cmd)
-	o.pytorch = addVersionFlag(cmd)
+	addVersionFlag(cmd, &o.pytorch)
 	addAnonymousFlags(cmd, &o.hidden)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := o.hidden.check(); err != nil {

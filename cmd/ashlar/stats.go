@@ -36,7 +36,8 @@ Exit status: 0 answered, 2 the file cannot be read.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	device := addDeviceFlag(cmd)
-	version := addVersionFlag(cmd)
+	var version versionFlag
+	addVersionFlag(cmd, &version)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		quietPipe()
 		in, err := readInput(cmd.Context(), std, args[0])

@@ -23,7 +23,7 @@ type tuneOptions struct {
 	budget  time.Duration
 	json    bool
 	device  *deviceFlag
-	pytorch *versionFlag
+	pytorch versionFlag
 }
 
 func newTune(std stdio) *cobra.Command {
@@ -76,7 +76,7 @@ known.`,
 	flags.DurationVar(&o.budget, "budget", time.Minute, "cut the search off after this time")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
-	o.pytorch = addVersionFlag(cmd)
+	addVersionFlag(cmd, &o.pytorch)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if o.budget <= 0 {
 			return fmt.Errorf("--budget is %v: give a time such as 10s", o.budget)

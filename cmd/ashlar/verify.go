@@ -20,7 +20,7 @@ type verifyOptions struct {
 	json    bool
 	summary bool
 	device  *deviceFlag
-	pytorch *versionFlag
+	pytorch versionFlag
 }
 
 func newVerify(std stdio) *cobra.Command {
@@ -67,7 +67,7 @@ Exit status: 0 all identical, 1 a difference, 2 a file cannot be read.`,
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
-	o.pytorch = addVersionFlag(cmd)
+	addVersionFlag(cmd, &o.pytorch)
 	cmd.Flags().BoolVar(&o.summary, "summary", false, "print PyTorch's memory_summary() of the final statistics too")
 	return cmd
 }

@@ -27,7 +27,7 @@ type whatifOptions struct {
 	curve   int
 	json    bool
 	device  *deviceFlag
-	pytorch *versionFlag
+	pytorch versionFlag
 }
 
 // maxCurve is how many points all curves together may have: more than a page or
@@ -81,7 +81,7 @@ wrong, or the command was interrupted, after printing what was known.`,
 	flags.IntVar(&o.curve, "curve", 0, "with --json: the memory curve of each run in `N` points")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
-	o.pytorch = addVersionFlag(cmd)
+	addVersionFlag(cmd, &o.pytorch)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		q, err := o.question()
 		if err != nil {

@@ -205,6 +205,9 @@ func (p *player) step() error {
 		return nil
 	}
 	p.doing = "allocate"
+	if target, _, ok := p.rows.hinted(j); ok {
+		return p.mallocAt(target)
+	}
 	return p.malloc(i, j)
 }
 
@@ -289,6 +292,19 @@ func (p *player) malloc(i, j int) error {
 		_, err := p.allocator.Malloc(e.Size, e.Stream)
 		return err
 	}))
+}
+
+// mallocAt makes the allocation in a row at the address that it has.
+func (p *player) mallocAt(row int) error {
+	p.callRow = row
+	e := p.rows.At(row)
+	return p.private.Route(p.pools.poolOf(row), func() error {
+		ok, err := p.allocator.MallocAt(e.Size, e.Stream, e.Addr)
+		if err == nil && !ok {
+			err = fmt.Errorf("%d bytes at %#x are not free", e.Size, e.Addr)
+		}
+		return err
+	})
 }
 
 // maxOOMs bounds how many failed requests are looked at.

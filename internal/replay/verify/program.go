@@ -162,6 +162,10 @@ func (r *reader) late(i, end int) int {
 func (r *reader) request(end int) int {
 	switch r.rows.Action(end) {
 	case alloc.ActionAlloc:
+		if target, next, ok := r.rows.hinted(end); ok {
+			r.alloc(target) // where other settings put it is up to them
+			return next
+		}
 		r.alloc(end)
 	case alloc.ActionOOM:
 		r.addFailed(end)

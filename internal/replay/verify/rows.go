@@ -99,6 +99,23 @@ func (r *rows) pooled() bool {
 	return slices.ContainsFunc(r.trace.Events.Pools, func(id alloc.PoolID) bool { return id != alloc.PoolID{} })
 }
 
+// hinted returns the row of an allocation at a given address that begins in row i,
+// and the row behind its events; see [trace.Trace.Hinted].
+func (r *rows) hinted(i int) (target, end int, ok bool) {
+	if r.Action(i) != alloc.ActionAlloc || !r.trace.Hinted(r.event(i)) {
+		return 0, 0, false
+	}
+	if i+2 < r.Len() && r.Action(i+1) == alloc.ActionAlloc && r.Action(i+2) == alloc.ActionFreeRequested &&
+		r.addr(i+2) == r.addr(i) && r.trace.Hinted(r.event(i+2)) {
+		end := i + 3
+		if end < r.Len() && r.Action(end) == alloc.ActionFreeCompleted && r.addr(end) == r.addr(i) {
+			end++
+		}
+		return i + 1, end, true
+	}
+	return i, i + 1, true
+}
+
 // isCall reports whether an event stands for a call, and is not caused by one.
 func isCall(a trace.Action) bool {
 	return a == alloc.ActionFreeRequested || a == alloc.ActionSnapshot || isMalloc(a)

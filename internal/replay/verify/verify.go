@@ -129,6 +129,7 @@ type verifier struct {
 
 	most, spent work    // by the search
 	furthest    *player // so far
+	plain       *player // the first attempt, if it was made already
 }
 
 func newVerifier(t *trace.Trace, o Options) *verifier {

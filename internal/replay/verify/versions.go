@@ -52,22 +52,23 @@ func (v *verifier) bestVersion(ctx context.Context) (*player, error) {
 		return v.best(ctx)
 	}
 	// A plain replay tells which is worth a search.
-	reached := map[pytorch.Version]int{}
+	plain := map[pytorch.Version]*player{}
 	for _, x := range tried {
 		c := v.config
-		c.version, c.sizes = x, false
+		c.version = x
 		p, err := v.play(ctx, c)
 		if err != nil {
 			return nil, err
 		}
-		if reached[x] = p.pos; p.diff == nil {
+		if plain[x] = p; p.diff == nil {
+			tried = []pytorch.Version{x}
 			break
 		}
 	}
-	slices.SortStableFunc(tried, func(x, y pytorch.Version) int { return cmp.Compare(reached[y], reached[x]) })
+	slices.SortStableFunc(tried, func(x, y pytorch.Version) int { return cmp.Compare(plain[y].pos, plain[x].pos) })
 	var best *player
 	for _, x := range tried {
-		v.config.version, v.furthest, v.spent = x, nil, work{}
+		v.config.version, v.plain, v.furthest, v.spent = x, plain[x], nil, work{}
 		p, err := v.best(ctx)
 		if err != nil {
 			return nil, err
@@ -79,6 +80,6 @@ func (v *verifier) bestVersion(ctx context.Context) (*player, error) {
 			break
 		}
 	}
-	v.notes = append(v.notes, fmt.Sprintf("the file fits PyTorch %v; of these the rules of %v fit best", v.trace.Writer, best.config.version))
+	v.notes = append(v.notes, fmt.Sprintf("the fields of the file are those of PyTorch %v; the rules of %v fit it best", v.trace.Writer, best.config.version))
 	return best, nil
 }
