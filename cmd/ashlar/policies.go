@@ -157,8 +157,7 @@ func (o *policiesOptions) run(ctx context.Context, std stdio, file string, q pol
 	if err != nil {
 		return failed(ctx, fmt.Errorf("%s: %w", f.Name, err))
 	}
-	head := text.WhatIfHead{Name: f.Name, Device: t.Device, Reason: why, Events: t.Events.Len()}
-	return o.print(std, answer.NewSubject(f, t, why), head, a)
+	return o.print(std, text.WhatIfHead{Subject: answer.NewSubject(f, t, why), Events: t.Events.Len()}, a)
 }
 
 // solve answers about a placement problem.
@@ -182,12 +181,12 @@ func (o *policiesOptions) solve(ctx context.Context, std stdio, file string, pro
 	if err != nil {
 		return failed(ctx, fmt.Errorf("%s: %w", input.Name(file), err))
 	}
-	head := text.WhatIfHead{Name: input.Name(file), Events: len(problem.IDs)}
-	return o.print(std, answer.Subject{File: head.Name}, head, a)
+	about := answer.Subject{File: input.Name(file), Contradictions: answer.Contradictions(nil)}
+	return o.print(std, text.WhatIfHead{Subject: about, Events: len(problem.IDs)}, a)
 }
 
-func (o *policiesOptions) print(std stdio, about answer.Subject, head text.WhatIfHead, a *policies.Answer) error {
-	err := printAnswer(std, o.whatif.json, policies.NewDocument(about, a), func(w io.Writer) error {
+func (o *policiesOptions) print(std stdio, head text.WhatIfHead, a *policies.Answer) error {
+	err := printAnswer(std, o.whatif.json, policies.NewDocument(head.Subject, a), func(w io.Writer) error {
 		return text.Policies(w, head, a, std.style())
 	})
 	return endAnswer(std, err, a.Interrupted, len(a.Results), len(a.NotRun), "policies")

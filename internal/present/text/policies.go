@@ -17,7 +17,7 @@ func Policies(w io.Writer, head WhatIfHead, a *policies.Answer, style Style) err
 		p.whatIfHead(head, *a.SelfCheck)
 		p.whatIfBounds(a.Limit, a.DeviceMemory)
 	} else {
-		p.name("", head.Name)
+		p.name("", head.File)
 		p.wrapped("  ", "a placement problem of "+plural(head.Events, "buffer", "buffers"))
 		p.wrapped("  ", MemoryText(a.DeviceMemory))
 	}
