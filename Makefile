@@ -6,7 +6,7 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack attack-table dist dist-test dist-host truth advice deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
+.PHONY: policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack attack-table dist dist-test dist-host truth advice deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
 
 build: engine
 	$(GO) build -trimpath -o $(BIN) ./cmd/ashlar
@@ -257,6 +257,22 @@ tune:
 	$(GO) test ./internal/answer/tune -count 1 -timeout 1h -run 'TestGoalsOnAllRuns|TestSameTwice' -table $(CURDIR)/bin/tune.md
 	@cat bin/tune.md
 
+# The twenty whole runs under every allocator: the tables of docs/policies.md. It fails if a bar does.
+policies:
+	@mkdir -p bin
+	$(GO) test ./internal/answer/policies -count 1 -timeout 1h -run 'TestTwentyRuns' -table $(CURDIR)/bin/policies.md
+	@cat bin/policies.md
+
+# Static plans of the hard placement problems, a minute for each.
+policies-hard:
+	@mkdir -p bin
+	$(GO) test ./internal/answer/policies -count 1 -timeout 1h -run 'TestHardProblems' -table $(CURDIR)/bin/policies-hard.md
+	@cat bin/policies-hard.md
+
+# Calls a second of every online strategy on one core.
+bench-policies:
+	$(GO) test ./internal/answer/policies -run '^$$' -bench Calls -benchtime 1s -cpu 1
+
 help:
 	@echo "make demo          why a real run died of fragmentation, and the setting that saves it"
 	@echo "make test          lint, unit tests, race detector, invariants, each parser's fuzzer for a while, the page in a browser, the wheel in an empty environment"
@@ -283,6 +299,7 @@ help:
 	@echo "make web           rebuild the page's bundle"
 	@echo "make site          the page without a server, into bin/site: files are dropped onto it"
 	@echo "make tune          what tune finds for twenty runs, for every goal"
+	@echo "make policies      twenty runs under every other allocator (docs/policies.md); policies-hard: static plans of hard problems, bench-policies: speed"
 	@echo "make truth         what-if against 260 runs that were measured on a GPU"
 	@echo "make advice        explain against mistakes that were recorded on a GPU"
 	@echo "make attack        hostile inputs for every command and the page, SEED=$(SEED) MINUTES=$(MINUTES) (docs/measured/hardening.md)"

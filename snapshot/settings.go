@@ -32,13 +32,25 @@ func (b *builder) settings(f *File, p *parts, v pickle.Value) error {
 			break
 		}
 	}
-	if s.Parsed, err = settings.Parse(s.Conf); err != nil {
+	var skipped []string
+	if s.Parsed, skipped, err = settings.ParseKnown(s.Conf); err != nil {
 		f.warn("the settings text of the file does not parse, its other fields are used: %v", err)
+	}
+	for _, key := range skipped {
+		f.warn("the settings text of the file has %.80q, a key that is not modelled%s: it is left out, the rest holds", key, sinceText(key))
 	}
 	for _, name := range overlay(&s.Parsed, fields) {
 		f.warn("the setting %q of the file has a value that it cannot have: it is ignored", name)
 	}
 	return nil
+}
+
+// sinceText names the release that introduced a key.
+func sinceText(key string) string {
+	if v := settings.Since(key); v != 0 {
+		return fmt.Sprintf(" (PyTorch %v has it)", v)
+	}
+	return ""
 }
 
 // defaultSettings returns the settings of a file that has none.

@@ -24,6 +24,7 @@ var reading = [][]string{
 	{"events", "IN"},
 	{"explain", "IN"},
 	{"whatif", "--set", "", "IN"},
+	{"policies", "IN"},
 	{"tune", "IN"},
 	{"check", "--survives", "1GiB", "IN"},
 	{"report", "-o", "OUT/report.html", "IN"},

@@ -48,6 +48,7 @@ type simulation struct {
 type highs struct {
 	reserved, allocated, active, requested         uint64
 	reservedAt, allocatedAt, activeAt, requestedAt int
+	then                                           PeakTotals // when reserved was highest
 }
 
 // waitStream is the first of the made-up streams that pending frees wait for.
@@ -71,7 +72,10 @@ func (p *Program) simulate(c Conditions) (*simulation, error) {
 	if len(p.initial) > 0 {
 		conf = p.Settings // the state at the beginning was made under these
 	}
-	options := []alloc.Option{alloc.WithDevice(p.Trace.Device), alloc.WithSettings(conf)}
+	options := []alloc.Option{alloc.WithDevice(p.Trace.Device), alloc.WithSettings(conf), alloc.WithVersion(p.Version)}
+	if p.order != nil {
+		options = append(options, alloc.WithStartOrder(func(addr uint64) uint32 { return p.order[addr] }))
+	}
 	if c.Observe != nil {
 		options = append(options, alloc.WithObserver(func(e alloc.Event) { c.Observe(r.outcome.Calls, e) }))
 	}
@@ -121,7 +125,7 @@ func (r *simulation) fitStart() error {
 	if most > 0 && r.Settings.ExpandableSegments && c.Settings.ExpandableSegments {
 		// A mapping may exceed the limit by less than a granule, as the limit is
 		// compared with the segment (spec 14 item 13).
-		rules := alloc.RulesOf(r.Settings)
+		rules := alloc.RulesOf(r.Settings, r.Version)
 		most += rules.Granule(true) - 1
 	}
 	if c.DeviceMemory > 0 && (most == 0 || c.DeviceMemory < most) {
@@ -383,6 +387,7 @@ func (r *simulation) notePeaks(i int) {
 	}
 	if t.Reserved > r.piece.reserved {
 		r.piece.reserved, r.piece.reservedAt = t.Reserved, i
+		r.piece.then = PeakTotals{t.Allocated, t.Active, t.Requested}
 	}
 }
 
@@ -393,6 +398,9 @@ func (r *simulation) closePiece(point bool) {
 		if from > *to {
 			*to, *toAt = from, fromAt
 		}
+	}
+	if at.reserved > h.reserved {
+		h.then = at.then
 	}
 	raise(&h.reserved, &h.reservedAt, at.reserved, at.reservedAt)
 	raise(&h.allocated, &h.allocatedAt, at.allocated, at.allocatedAt)
@@ -429,6 +437,7 @@ func (r *simulation) finish() *Outcome {
 	o.Allocated = high(o.Stats.AllocatedBytes.All.Peak, r.highs.allocatedAt)
 	o.Active = high(o.Stats.ActiveBytes.All.Peak, r.highs.activeAt)
 	o.Requested = high(o.Stats.RequestedBytes.All.Peak, r.highs.requestedAt)
+	o.AtPeak = r.highs.then
 	o.Retries, o.OOMs = o.Stats.NumAllocRetries, o.Stats.NumOOMs
 	o.LeastRefused = r.serial.LeastRefused()
 	o.DeviceAllocs, o.DeviceFrees = o.Stats.NumDeviceAlloc, o.Stats.NumDeviceFree

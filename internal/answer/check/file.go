@@ -7,6 +7,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/snapshot/stats"
@@ -18,7 +19,8 @@ type File struct {
 	Name   string
 	Device *int   // nil if the file does not say, or for host memory
 	Reason string // why this device, if there was a choice
-
+	// Warning is what is not modelled of the device; empty for CUDA.
+	Warning        string
 	Contradictions []string // of a snapshot, with itself
 }
 
@@ -64,7 +66,7 @@ func MeasureFile(ctx context.Context, in *input.Input, c Choice, progress func(d
 	if err != nil {
 		return nil, err
 	}
-	m.Reason = why
+	m.Reason, m.Warning = why, replay.NotModelled(t)
 	if !t.Host {
 		m.Device = &t.Device
 	}

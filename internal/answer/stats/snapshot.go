@@ -5,6 +5,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
@@ -15,12 +16,13 @@ import (
 
 // Snapshot is what a memory snapshot says about one device.
 type Snapshot struct {
-	Format        string     `json:"format"`
-	Compression   *string    `json:"compression"`
-	FileBytes     *int64     `json:"file_bytes"`
-	UnpackedBytes int64      `json:"unpacked_bytes"`
-	Writer        *string    `json:"writer"`
-	Truncated     *Truncated `json:"truncated"`
+	Format        string         `json:"format"`
+	Compression   *string        `json:"compression"`
+	FileBytes     *int64         `json:"file_bytes"`
+	UnpackedBytes int64          `json:"unpacked_bytes"`
+	Writer        *string        `json:"writer"`
+	PyTorch       replay.PyTorch `json:"pytorch"`
+	Truncated     *Truncated     `json:"truncated"`
 	// Contradictions are what the file says that cannot be true together.
 	Contradictions []string `json:"contradictions"`
 
@@ -128,6 +130,7 @@ func NewSnapshot(ctx context.Context, f *snapshot.File, o Options) (*Snapshot, e
 	c := &collector{file: f, trace: t, out: &Snapshot{
 		Format: f.Format, UnpackedBytes: f.Bytes, Host: t.Host, Compression: text(f.Compression),
 		Writer: text(o.Writer), DeviceReason: text(why), Device: deviceOf(t), Events: t.Events.Len(), Streams: streams(t),
+		PyTorch:        replay.NewPyTorch(t.Writer, t.Writer.Assumed()),
 		Contradictions: answer.Contradictions(f),
 		Annotations:    []timeline.NameCount{}, Segments: []Group{}, OOMs: []OOM{}, Missing: []Missing{}, Holders: []Holder{},
 	}}
@@ -161,6 +164,7 @@ func (c *collector) follow(ctx context.Context, r *run.Run) error {
 	case seen != nil:
 		c.seen = seen
 		got := seen.Result
+		c.out.PyTorch = replay.NewPyTorch(got.Writer, got.Version)
 		c.out.Replay = &Replay{
 			Identical: got.Identical, Events: got.Events, IdenticalEvents: got.IdenticalEvents,
 			SegmentsIdentical: got.SegmentsIdentical, Start: got.Start, Notes: append([]string{}, got.Notes...),

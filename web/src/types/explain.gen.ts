@@ -2,6 +2,7 @@
 
 import type { Kind } from './input.gen';
 import type { Carries } from './prognosis.gen';
+import type { PyTorch } from './replay.gen';
 import type { Frame } from './view.gen';
 import type { SelfCheck } from './whatif.gen';
 
@@ -29,6 +30,7 @@ export interface Document {
   kind: Kind;
   device: number | null;
   device_reason: string | null;
+  pytorch: PyTorch | null;
   contradictions: string[];
   warning: string;
   cause: string;
@@ -56,6 +58,7 @@ export interface Document {
   categories: CategoryHolder[];
   findings: Finding[];
   fixes: Fix[];
+  after_upgrade: Fix[];
   health: Health | null;
   arithmetic: string[];
   log: Log | null;
@@ -133,6 +136,7 @@ export interface Fix {
   kind: string;
   settings?: string;
   export?: string;
+  requires?: string;
   code?: string;
   line?: Frame;
   carries: Carries | null;
@@ -232,6 +236,7 @@ export interface Segment {
 export interface Smaller {
   settings: string;
   export: string;
+  requires?: string;
   peak_reserved_bytes: number;
   saved_bytes: number;
   estimated_driver_ms: number;
