@@ -6,7 +6,7 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack dist dist-test dist-host truth advice deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
+.PHONY: policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack attack-table dist dist-test dist-host truth advice deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
 
 build: engine
 	$(GO) build -trimpath -o $(BIN) ./cmd/ashlar
@@ -229,6 +229,11 @@ attack: build
 	$(GO) -C tools build -o ../bin/tools/ ./attack
 	bin/tools/attack -root . -bin $(BIN) -keep bin/attack -seed $(SEED) -minutes $(MINUTES) $(if $(CORPUS),-corpus $(CORPUS))
 
+# Time and memory of every command over the hostile files that the repository keeps, and those in CORPUS.
+attack-table: build
+	$(GO) -C tools build -o ../bin/tools/ ./attack
+	@bin/tools/attack -root . -bin $(BIN) -keep bin/attack -table $(if $(CORPUS),-corpus $(CORPUS))
+
 # What-if against runs that were measured on a GPU under every setting: the table of docs/measured/whatif.md.
 truth:
 	@mkdir -p bin
@@ -298,4 +303,5 @@ help:
 	@echo "make truth         what-if against 260 runs that were measured on a GPU"
 	@echo "make advice        explain against mistakes that were recorded on a GPU"
 	@echo "make attack        hostile inputs for every command and the page, SEED=$(SEED) MINUTES=$(MINUTES) (docs/measured/hardening.md)"
+	@echo "make attack-table  time and memory of every command over the hostile files"
 	@echo "make fuzz          run every fuzzer for FUZZTIME ($(FUZZTIME))"

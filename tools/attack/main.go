@@ -32,6 +32,7 @@ func main() {
 	seed := flag.Uint64("seed", 1, "the same seed gives the same inputs")
 	minutes := flag.Float64("minutes", 1, "how long")
 	count := flag.Int("count", 0, "number of inputs instead")
+	table := flag.Bool("table", false, "give the corpus to every command, and print the time and memory of each file")
 	only := flag.String("only", "", "an input's `words` in part; others are left out")
 	flag.StringVar(&a.bin, "bin", "../bin/ashlar", "the `command`")
 	flag.StringVar(&a.keep, "keep", "../bin/attack", "the `folder` for inputs of findings")
@@ -51,6 +52,10 @@ func main() {
 	}
 	a.good, a.only = g.Good, *only
 	begun := time.Now()
+	if *table {
+		a.table(ctx, g, files)
+		*variations, *count, *minutes = 0, 0, 0
+	}
 	if *variations > 0 && *only == "" {
 		for _, file := range files {
 			a.attack(ctx, g.Given(file))
