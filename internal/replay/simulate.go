@@ -37,6 +37,7 @@ type simulation struct {
 	pools     *private.Pools
 	external  []ExternalRange // still to come
 	hosted    *Hosted         // nil for a run that is alone
+	pass      uint64          // how often the run began again
 	failures  int
 	failure   error // the last
 	highs     highs

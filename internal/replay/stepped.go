@@ -37,25 +37,23 @@ func (r *simulation) moveIn(host Host, options []alloc.Option) (err error) {
 	return nil
 }
 
-// memberBits are the bits of streams and pools that say which run they are of.
-const memberBits = 40
-
-func (r *simulation) waitStream(n int) uint64 {
-	s := waitStream + uint64(n)
-	if r.hosted != nil {
-		s += r.hosted.Member << memberBits
+// apart returns what is added to the numbers of made-up streams and pools, which
+// are below 2^44, so that no two runs or passes share one.
+func (r *simulation) apart() uint64 {
+	if r.hosted == nil {
+		return 0
 	}
-	return s
+	return (r.hosted.Member<<8 + r.pass%256) << 44
 }
 
+func (r *simulation) waitStream(n int) uint64 { return waitStream + r.apart() + uint64(n) }
+
 func (r *simulation) poolID(id alloc.PoolID) alloc.PoolID {
-	if r.hosted == nil || id == (alloc.PoolID{}) {
-		return id
-	}
-	if id.First != 0 {
-		id.First += r.hosted.Member << memberBits
-	} else {
-		id.Second += r.hosted.Member << memberBits
+	switch {
+	case id.First != 0:
+		id.First += r.apart()
+	case id.Second != 0:
+		id.Second += r.apart()
 	}
 	return id
 }
@@ -77,20 +75,26 @@ type Stepped struct {
 	live uint64
 }
 
-// Step begins a run on the allocator of a host, just before its first call.
+// Step sets a run up on the allocator of a host.
 func (p *Program) Step(c Conditions, host Host) (*Stepped, error) {
 	r, err := p.simulate(c, host)
 	if err != nil {
 		return nil, err
 	}
 	s := &Stepped{run: r}
-	if r.hosted.Requested {
-		return s, s.request()
-	}
 	for _, h := range r.handles {
 		s.live += s.size(h)
 	}
 	return s, nil
+}
+
+// Begin puts a run just before its first call: what is allocated there is
+// requested, unless it was restored.
+func (s *Stepped) Begin() error {
+	if s.run.hosted.Requested {
+		return s.request()
+	}
+	return nil
 }
 
 func (s *Stepped) size(h alloc.Handle) uint64 {
@@ -184,6 +188,7 @@ func (s *Stepped) Again() error {
 		return err
 	}
 	s.run.outcome.Calls = 0
+	s.run.pass++
 	return s.request()
 }
 
