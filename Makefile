@@ -6,7 +6,7 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host dist dist-test dist-host truth advice deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
+.PHONY: lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host dist dist-test dist-host truth advice deaths tune tenants tenants-mixes web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
 
 build: engine
 	$(GO) build -o $(BIN) ./cmd/ashlar
@@ -244,6 +244,15 @@ tune:
 	$(GO) test ./internal/answer/tune -count 1 -timeout 1h -run 'TestGoalsOnAllRuns|TestSameTwice' -table $(CURDIR)/bin/tune.md
 	@cat bin/tune.md
 
+# Recorded runs that share a GPU: the table of docs/tenants.md. It fails if a bar does.
+tenants:
+	@mkdir -p bin
+	@$(GO) test ./internal/answer/tenants -count 1 -run 'TestBars$$' -table $(CURDIR)/bin/tenants.md; code=$$?; cat bin/tenants.md; exit $$code
+
+# A thousand random mixes of the recorded runs: no request within a guarantee fails.
+tenants-mixes:
+	$(GO) test ./internal/answer/tenants -count 1 -v -run TestRandomMixes -mixes 1000
+
 help:
 	@echo "make demo          why a real run died of fragmentation, and the setting that saves it"
 	@echo "make test          lint, unit tests, race detector, invariants, each parser's fuzzer for a while, the page in a browser, the wheel in an empty environment"
@@ -270,6 +279,8 @@ help:
 	@echo "make web           rebuild the page's bundle"
 	@echo "make site          the page without a server, into bin/site: files are dropped onto it"
 	@echo "make tune          what tune finds for twenty runs, for every goal"
+	@echo "make tenants       recorded runs that share a GPU: tenants, one engine, a hard split"
+	@echo "make tenants-mixes a thousand random mixes of the recorded runs"
 	@echo "make truth         what-if against 260 runs that were measured on a GPU"
 	@echo "make advice        explain against mistakes that were recorded on a GPU"
 	@echo "make fuzz          run every fuzzer for FUZZTIME ($(FUZZTIME))"

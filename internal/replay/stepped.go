@@ -126,6 +126,9 @@ func (s *Stepped) request() error {
 			if err != nil {
 				r.failures, r.failure = r.failures+1, err
 				r.outcome.Fails = true
+				if r.ended() {
+					return nil
+				}
 			}
 			r.handles[tensor-1] = h
 			s.live += s.size(h)

@@ -10,7 +10,6 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/bisect"
 	"github.com/ashlar-mem/ashlar/internal/parallel"
-	"github.com/ashlar-mem/ashlar/internal/plan/cards"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
@@ -52,7 +51,7 @@ func Ask(ctx context.Context, q *Question) (*Answer, error) {
 type work struct {
 	*Question
 	ctx    context.Context
-	enough uint64   // a limit that refuses nothing
+	enough uint64   // a limit that refuses nothing; a higher one is as good
 	live   *played  // under that limit
 	needs  []uint64 // of each run alone; 0 if it passes under no limit
 }
@@ -76,6 +75,9 @@ func (w *work) head() *Answer {
 		for _, n := range whatif.RestsOn(r.Program) {
 			a.Notes = append(a.Notes, r.Name+": "+n)
 		}
+		if n := r.Program.Initial(); n > 0 && (len(w.Runs) > 1 || r.passes() > 1) {
+			a.Notes = append(a.Notes, fmt.Sprintf("%s: the %s tensors from before its first event are requested when it begins, except under a hard split and in MIG instances", r.Name, units.Count(int64(n))))
+		}
 		if !s.ExpandableSegments {
 			a.Notes = append(a.Notes, r.Name+": its large_segment_size_mb does not go with expandable segments, so it has none")
 		}
@@ -85,11 +87,11 @@ func (w *work) head() *Answer {
 
 // playFreely plays the runs with as much memory as they like.
 func (w *work) playFreely() error {
-	w.enough = max(80<<30, w.Limit)
+	w.enough = 80 << 30
 	open := *w.Question
 	open.Runs = nil
 	for _, r := range w.Runs {
-		w.enough += 4 * r.Peaks.Reserved.Value / alloc.SegmentUnit * alloc.SegmentUnit
+		w.enough += (4*r.Peaks.Reserved.Value + r.Guarantee) / alloc.SegmentUnit * alloc.SegmentUnit
 		free := *r
 		free.Guarantee, free.Ceiling = 0, 0
 		open.Runs = append(open.Runs, &free)
@@ -134,7 +136,7 @@ func (w *work) arrange(name string) (*Arrangement, []string, error) {
 }
 
 func (w *work) tenants() (*Arrangement, []string, error) {
-	s, g, err := w.asTenants(w.Limit)
+	s, g, err := w.asTenants(min(w.Limit, w.enough))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -161,7 +163,7 @@ func (w *work) tenants() (*Arrangement, []string, error) {
 }
 
 func (w *work) shared() (*Arrangement, []string, error) {
-	a, err := w.describe(Shared, w.asShared(w.Limit))
+	a, err := w.describe(Shared, w.asShared(min(w.Limit, w.enough)))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -229,18 +231,17 @@ func (w *work) hard() (*Arrangement, []string, error) {
 
 // mig gives each run the smallest instance that holds it.
 func (w *work) mig() (*Arrangement, []string, error) {
-	profiles, source := w.Card.MIG()
-	var chosen []cards.MIGProfile
+	var chosen []int
 	var shares []uint64
 	sum := uint64(0)
 	for i, need := range w.needs {
-		at := slices.IndexFunc(profiles, func(p cards.MIGProfile) bool { return need > 0 && p.Bytes >= need })
+		at := slices.IndexFunc(w.GPU.Instances, func(p Instance) bool { return need > 0 && p.Bytes >= need })
 		if at < 0 {
-			return w.impossible(MIG, fmt.Sprintf("no instance of the %s holds %s", w.Card.Title, w.Runs[i].Name))
+			return w.impossible(MIG, fmt.Sprintf("no instance of the %s holds %s", w.GPU.Title, w.Runs[i].Name))
 		}
-		chosen = append(chosen, profiles[at])
-		shares = append(shares, profiles[at].Bytes)
-		sum += profiles[at].Bytes
+		chosen = append(chosen, at)
+		shares = append(shares, w.GPU.Instances[at].Bytes)
+		sum += shares[i]
 	}
 	s := w.alone(func(i int) (limit, memory uint64) { return 0, shares[i] })
 	a, err := w.describe(MIG, s)
@@ -249,16 +250,15 @@ func (w *work) mig() (*Arrangement, []string, error) {
 	}
 	w.describeShares(a, s, shares)
 	for i, r := range a.Results {
-		r.Profile = &chosen[i].Name
+		r.Profile = &w.GPU.Instances[chosen[i]].Name
 	}
-	notes := []string{"mig: profiles from " + source + "; an instance also holds a context of its own, which is not counted"}
-	if !cards.MIGFits(chosen) {
+	notes := []string{"mig: profiles from " + w.GPU.Source + "; an instance also holds a context of its own, which is not counted"}
+	if !w.GPU.Fits(chosen) {
 		a.Fails = true
-		return a, append(notes, fmt.Sprintf("mig: the instances do not fit on one %s together", w.Card.Title)), nil
+		return a, append(notes, fmt.Sprintf("mig: the instances do not fit on one %s together", w.GPU.Title)), nil
 	}
 	if sum > w.Limit {
-		a.Fails = true
-		notes = append(notes, fmt.Sprintf("mig: the instances take %s, more than the limit", units.Size(sum)))
+		notes = append(notes, fmt.Sprintf("mig: the instances take %s, more than the limit, which does not hold for them", units.Size(sum)))
 	}
 	w.suffices(a, sum)
 	return a, notes, nil

@@ -2,9 +2,9 @@ package tenants
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/internal/plan/cards"
 	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
@@ -38,8 +38,26 @@ type Question struct {
 	SkipOOM bool   // a request that fails is left out; otherwise its run ends
 	// Against are the arrangements to compare with: Shared, Hard and MIG.
 	Against []string
-	Card    cards.Card // for MIG
+	GPU     *GPU // for MIG
 }
+
+// GPU is a card that can be divided into MIG instances.
+type GPU struct {
+	Title     string
+	Source    string // of the instances
+	Instances []Instance
+	// Fits reports whether the card can have some of Instances at once.
+	Fits func(of []int) bool
+}
+
+// Instance is a kind of MIG instance.
+type Instance struct {
+	Name  string
+	Bytes uint64
+}
+
+// mostGuaranteed is what a simulated device has addresses for, several times.
+const mostGuaranteed = 4 << 40
 
 // InputError is a question that cannot be answered.
 type InputError struct{ Problem string }
@@ -67,7 +85,9 @@ func (q *Question) Check() error {
 		return wrong("there is no tenant: give --tenant NAME=FILE")
 	case q.Limit == 0:
 		return wrong("there is no limit: give --limit SIZE")
-	case sum > q.Limit || sum < q.Runs[0].Guarantee:
+	case slices.ContainsFunc(q.Runs, func(r *Run) bool { return r.Guarantee > mostGuaranteed }):
+		return wrong("a guarantee is above %s: no GPU has as much", units.Size(mostGuaranteed))
+	case sum > q.Limit:
 		return wrong("the guarantees are %s together, more than the limit of %s: lower them or raise --limit", units.Size(sum), units.Size(q.Limit))
 	}
 	return nil
