@@ -32,6 +32,8 @@ type OutOfMemoryError struct {
 	// Above are the other tenants with more than their guarantee, and how much more:
 	// who could be asked.
 	Above []Share
+	// ReleaseError is why another tenant's cache could not be released, if one could not.
+	ReleaseError error
 }
 
 // Unwrap returns the engine's error.
@@ -75,6 +77,9 @@ func (e *OutOfMemoryError) Error() string {
 	if e.Reason == AboveLimit || e.Reason == DeviceFull {
 		list(" Above their guarantee: ", e.Above)
 	}
+	if e.ReleaseError != nil {
+		fmt.Fprintf(&m, " A cache could not be released: %v.", e.ReleaseError)
+	}
 	return m.String()
 }
 
@@ -97,6 +102,9 @@ func (t *Tenant) Describe(err error) error {
 	}
 	g := t.group
 	e := &OutOfMemoryError{OutOfMemoryError: oom, Tenant: t.name, Limit: g.ledger.limit}
+	if failed := g.releaseFailed.Load(); failed != nil {
+		e.ReleaseError = *failed
+	}
 	for _, o := range g.list() {
 		late := o.late()
 		g.ledger.mu.Lock()

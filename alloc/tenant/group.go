@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ashlar-mem/ashlar/alloc"
@@ -36,7 +37,8 @@ type Group struct {
 	now      func() time.Time
 	sleep    func(time.Duration)
 
-	ledger ledger
+	ledger        ledger
+	releaseFailed atomic.Pointer[error] // see noteRelease
 
 	mu      sync.Mutex
 	tenants []*Tenant

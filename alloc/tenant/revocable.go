@@ -141,8 +141,9 @@ func (g *Group) collectLoans(tenants []*Tenant) (released uint64) {
 		t.lending.Lock()
 		engine := t.lending.engine
 		t.lending.Unlock()
-		if engine != nil && engine.ProcessEvents() == nil {
-			released += trimNow(engine)
+		if engine != nil {
+			g.noteRelease(engine.ProcessEvents())
+			released += g.trimNow(engine)
 		}
 	}
 	return released

@@ -1,6 +1,10 @@
 package tenant
 
-import "github.com/ashlar-mem/ashlar/alloc"
+import (
+	"errors"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+)
 
 // makeRoom is asked when a request of the tenant is about to fail. It holds no
 // lock and takes those of others one at a time, so tenants that release each
@@ -10,6 +14,7 @@ func (t *Tenant) makeRoom(oom *alloc.OutOfMemoryError) bool {
 		return false // the allocator's own limit
 	}
 	g := t.group
+	g.releaseFailed.Store(nil)
 	switch need := g.ledger.refused(&t.account); need.reason {
 	case AboveLimit:
 		return g.trim(t, g.list(), need.short) > 0
@@ -26,7 +31,7 @@ func (t *Tenant) makeRoom(oom *alloc.OutOfMemoryError) bool {
 // order of tenants, until want bytes are gained, and returns how many were. First
 // it takes what is free at once, then what waits for the work of streams.
 func (g *Group) trim(t *Tenant, tenants []*Tenant, want uint64) (gained uint64) {
-	for _, release := range []func(*alloc.Allocator) uint64{trimNow, trimWaiting} {
+	for _, release := range []func(*alloc.Allocator) uint64{g.trimNow, g.trimWaiting} {
 		for _, o := range tenants {
 			if o == t {
 				continue
@@ -48,20 +53,28 @@ func (g *Group) trim(t *Tenant, tenants []*Tenant, want uint64) (gained uint64) 
 	return gained
 }
 
-// trimNow releases what is cached. That a capture or the driver forbids it is the
-// other tenant's affair.
-func trimNow(a *alloc.Allocator) uint64 {
-	released, _ := a.Trim(0)
+// trimNow releases what is cached.
+func (g *Group) trimNow(a *alloc.Allocator) uint64 {
+	released, err := a.Trim(0)
+	g.noteRelease(err)
 	return released
 }
 
 // trimWaiting releases what is cached after waiting for freed blocks that
 // streams still use.
-func trimWaiting(a *alloc.Allocator) uint64 {
+func (g *Group) trimWaiting(a *alloc.Allocator) uint64 {
 	before := a.Usage()
 	if before.Active == before.Allocated {
 		return 0
 	}
-	_ = a.EmptyCache()
+	g.noteRelease(a.EmptyCache())
 	return before.Reserved - min(before.Reserved, a.Usage().Reserved)
+}
+
+// noteRelease keeps why a cache could not be released, for the error of the request
+// that needs it. A capture that forbids it is no failure.
+func (g *Group) noteRelease(err error) {
+	if err != nil && !errors.As(err, new(*alloc.RouteActiveError)) {
+		g.releaseFailed.Store(&err)
+	}
 }

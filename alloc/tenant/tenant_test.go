@@ -151,6 +151,20 @@ func TestDeviceFull(t *testing.T) {
 	}
 }
 
+// A cache that the driver does not take back is named in the error.
+func TestReleaseFails(t *testing.T) {
+	d := sim.New(sim.Config{TotalMemory: 400 * mib})
+	g := must(tenant.New(d, 400*mib, tenant.Options{}))
+	a, b := must(g.Add("a", tenant.Terms{})), must(g.Add("b", tenant.Terms{}))
+	check(t, a.Free(must(a.Malloc(400*mib, 0))))
+	d.FailKind(sim.Unmap, 1, errors.New("the driver is gone"))
+	var oom *tenant.OutOfMemoryError
+	if _, err := b.Malloc(200*mib, 0); !errors.As(err, &oom) || oom.ReleaseError == nil || !strings.Contains(err.Error(), "the driver is gone") {
+		t.Errorf("%v", err)
+	}
+	must(b.Malloc(200*mib, 0))
+}
+
 // lenders is a group in which two tenants borrow what is guaranteed to a third.
 func lenders(t *testing.T, c *clock) (owner, low, high *tenant.Tenant, dev *sim.Device) {
 	dev = sim.New(sim.Config{TotalMemory: 400 * mib, Events: sim.Manual})
