@@ -46,10 +46,12 @@ func (e *OutOfMemoryError) Guaranteed() bool {
 }
 
 // Error returns the numbers of PyTorch's message and what the tenant's part in it is.
-func (e *OutOfMemoryError) Error() string {
+func (e *OutOfMemoryError) Error() string { return e.Numbers() + " " + e.Situation() }
+
+// Situation says what the tenant's part in the failure is.
+func (e *OutOfMemoryError) Situation() string {
 	var m strings.Builder
-	m.WriteString(e.Numbers())
-	fmt.Fprintf(&m, " Tenant %s has %s reserved, %s guaranteed", e.Tenant, units.Size(e.Firm), units.Size(e.Guarantee))
+	fmt.Fprintf(&m, "Tenant %s has %s reserved, %s guaranteed", e.Tenant, units.Size(e.Firm), units.Size(e.Guarantee))
 	if e.Ceiling > 0 {
 		fmt.Fprintf(&m, " and at most %s", units.Size(e.Ceiling))
 	}
@@ -101,7 +103,7 @@ func (t *Tenant) Describe(err error) error {
 		return err
 	}
 	g := t.group
-	e := &OutOfMemoryError{OutOfMemoryError: oom, Tenant: t.name, Limit: g.ledger.limit}
+	e := &OutOfMemoryError{OutOfMemoryError: oom, Tenant: t.name, Limit: g.limit()}
 	if failed := g.releaseFailed.Load(); failed != nil {
 		e.ReleaseError = *failed
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
+	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -97,7 +98,7 @@ func (g *Group) Add(name string, terms Terms, opts ...alloc.Option) (*Tenant, er
 	if g.find(name) != nil {
 		return nil, fmt.Errorf("tenant: there is a tenant %s already", name)
 	}
-	if err := terms.check(name, g.ledger.limit); err != nil {
+	if err := terms.check(name, g.limit()); err != nil {
 		return nil, err
 	}
 	dev := g.dev
@@ -133,7 +134,7 @@ func (g *Group) setTerms(t *Tenant, terms Terms) error {
 			break
 		}
 		if g.trim(t, byPriority(g.tenants), short) == 0 {
-			return &GuaranteeError{Tenant: t.name, Guarantee: terms.Guarantee, Limit: g.ledger.limit, Short: short, Holders: g.holders(t)}
+			return &GuaranteeError{Tenant: t.name, Guarantee: terms.Guarantee, Limit: g.limit(), Short: short, Holders: g.holders(t)}
 		}
 	}
 	if g.physical == nil {
@@ -156,6 +157,28 @@ func (g *Group) find(name string) *Tenant {
 		return nil
 	}
 	return g.tenants[i]
+}
+
+func (g *Group) limit() uint64 {
+	g.ledger.mu.Lock()
+	defer g.ledger.mu.Unlock()
+	return g.ledger.limit
+}
+
+// Driver returns the group's driver.
+func (g *Group) Driver() driver.Driver { return g.dev }
+
+// SetLimit changes how much the group may reserve. Less than what is reserved or
+// guaranteed is refused.
+func (g *Group) SetLimit(limit uint64) error {
+	l := &g.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if least := max(l.committed, l.firm+l.lent); limit < least {
+		return fmt.Errorf("tenant: a limit of %s is below the %s that are reserved or guaranteed", units.Size(limit), units.Size(least))
+	}
+	l.limit = limit
+	return nil
 }
 
 // Tenant returns the tenant of a name, or nil.

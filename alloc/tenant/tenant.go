@@ -77,7 +77,7 @@ func (t *Tenant) Resize(terms Terms) error {
 	g := t.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := terms.check(t.name, g.ledger.limit); err != nil {
+	if err := terms.check(t.name, g.limit()); err != nil {
 		return err
 	}
 	if g.find(t.name) != t {

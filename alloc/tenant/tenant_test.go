@@ -125,6 +125,13 @@ func TestResizeAndClose(t *testing.T) {
 		t.Error("a closed tenant was resized")
 	}
 	must(g.Add("b", tenant.Terms{}))
+	if err := g.SetLimit(199 * mib); err == nil {
+		t.Error("a limit below a guarantee was accepted")
+	}
+	check(t, g.SetLimit(500*mib))
+	if u := g.Usage(); u.Limit != 500*mib {
+		t.Errorf("%+v", u)
+	}
 	for _, name := range []string{"", "a"} {
 		if _, err := g.Add(name, tenant.Terms{}); err == nil {
 			t.Errorf("%q was accepted", name)

@@ -4,6 +4,7 @@
  * turn may be waiting for that one, so nobody waits for turns here. */
 #include "bridge.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "front_bins.h"
@@ -90,6 +91,22 @@ void front_reset_sums(int device) {
         c->waiting0[k] = c->waiting[k];
     }
     lock_unlock(&f->lock);
+}
+
+bool front_bind(int device, uint64_t stream, int slot) {
+    struct bindings *b = atomic_load_explicit(&front_bindings[device], memory_order_relaxed);
+    if (b == NULL) {
+        if ((b = calloc(1, sizeof *b)) == NULL) return false;
+        atomic_store_explicit(&front_bindings[device], b, memory_order_release);
+    }
+    for (uint32_t i = bound_place(stream + 1);; i = (i + 1) % FRONT_BOUND) {
+        const uint64_t key = atomic_load_explicit(&b->at[i].key, memory_order_relaxed);
+        if (key != 0 && key != stream + 1) continue;
+        if (key == 0 && 2 * b->used++ >= FRONT_BOUND) return false; /* searches end at a free place */
+        atomic_store_explicit(&b->at[i].slot, (uint32_t)slot, memory_order_relaxed);
+        atomic_store_explicit(&b->at[i].key, stream + 1, memory_order_release);
+        return true;
+    }
 }
 
 void front_waiting(int device, const struct reply *r) {

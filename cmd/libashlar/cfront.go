@@ -4,6 +4,7 @@ package main
 import "C"
 
 import (
+	"errors"
 	"sync/atomic"
 
 	"github.com/ashlar-mem/ashlar/alloc"
@@ -41,6 +42,13 @@ func (cFront) fill(device int, all bool) { C.front_fill(C.int(device), C.bool(al
 func (cFront) mode(device int, off bool) { C.front_mode(C.int(device), C.int(flag(off))) }
 func (cFront) resetPeaks(device int)     { C.front_reset_peaks(C.int(device)) }
 func (cFront) resetSums(device int)      { C.front_reset_sums(C.int(device)) }
+
+func (cFront) bind(device int, stream uint64, slot int) error {
+	if !C.front_bind(C.int(device), C.uint64_t(stream), C.int(slot)) {
+		return errors.New("no more streams can be bound to tenants")
+	}
+	return nil
+}
 
 func (cFront) waiting(device int, w *alloc.Waiting) {
 	var r C.struct_reply
