@@ -176,7 +176,7 @@ ASHLAR_API int ashlar_tenant_set_limit(int device, uint64_t bytes);
 ASHLAR_API int ashlar_tenant_create(int device, const char *name, uint64_t guarantee, uint64_t ceiling, int priority);
 ASHLAR_API int ashlar_tenant_resize(int device, const char *name, uint64_t guarantee, uint64_t ceiling, int priority);
 
-/* Fails while memory of the tenant is in use. Its streams must be bound again. */
+/* Fails while memory of the tenant is in use. Its streams are the default's then. */
 ASHLAR_API int ashlar_tenant_delete(int device, const char *name);
 ASHLAR_API int ashlar_tenant_bind_stream(int device, const char *name, void *stream);
 

@@ -109,6 +109,14 @@ bool front_bind(int device, uint64_t stream, int slot) {
     }
 }
 
+void front_unbind(int device, int slot) {
+    struct bindings *b = atomic_load_explicit(&front_bindings[device], memory_order_relaxed);
+    if (b == NULL) return;
+    for (uint32_t i = 0; i < FRONT_BOUND; i++)
+        if (atomic_load_explicit(&b->at[i].slot, memory_order_relaxed) == (uint32_t)slot)
+            atomic_store_explicit(&b->at[i].slot, (uint32_t)device, memory_order_relaxed);
+}
+
 void front_waiting(int device, const struct reply *r) {
     struct front *f = front_known(device);
     if (f == NULL) return;

@@ -80,6 +80,8 @@ void front_reset_sums(int device);
 /* Has requests of a device on a stream go to a slot. Go calls it one at a time.
  * False if there is no room. */
 bool front_bind(int device, uint64_t stream, int slot);
+/* Gives the streams of a slot back to the device. */
+void front_unbind(int device, int slot);
 /* The engine's word on what waits, from a call that did not come through C. */
 void front_waiting(int device, const struct reply *r);
 

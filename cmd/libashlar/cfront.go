@@ -50,6 +50,8 @@ func (cFront) bind(device int, stream uint64, slot int) error {
 	return nil
 }
 
+func (cFront) unbind(device, slot int) { C.front_unbind(C.int(device), C.int(slot)) }
+
 func (cFront) waiting(device int, w *alloc.Waiting) {
 	var r C.struct_reply
 	fillWaiting(w, &r)

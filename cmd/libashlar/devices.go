@@ -37,6 +37,8 @@ type front interface {
 	waiting(device int, w *alloc.Waiting)
 	// bind has the requests of a device on a stream go to a slot.
 	bind(device int, stream uint64, slot int) error
+	// unbind gives the streams of a slot back to the device.
+	unbind(device, slot int)
 }
 
 // outbox holds freed blocks for the engine.
@@ -138,7 +140,7 @@ func (l *library) slot(n int) (*device, error) {
 	if d := l.slots[n].Load(); d != nil {
 		return d, nil
 	}
-	return nil, errors.New("the stream belongs to a tenant that was deleted: bind it again")
+	return nil, errors.New("the tenant of the stream was deleted meanwhile")
 }
 
 func (l *library) makeDevice(n int) (*device, error) {
@@ -159,11 +161,12 @@ func (l *library) makeDevice(n int) (*device, error) {
 		return nil, fmt.Errorf("device %d cannot be used: %w", n, err)
 	}
 	d, err := l.makeSlot(n, n, g, defaultTenant, tenant.Terms{})
-	if err == nil {
-		err = l.addTenants(d, drv)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("device %d cannot be used: %w", n, err)
+	}
+	if err := l.addTenants(d, drv); err != nil {
+		l.failed = fmt.Errorf("%s, device %d: %w", tenantsVariable, n, err)
+		return nil, l.failed
 	}
 	l.slots[n].Store(d)
 	return d, nil

@@ -22,6 +22,7 @@ func (*emptyFront) read(int) frontState         { return frontState{} }
 func (*emptyFront) resetPeaks(int)              {}
 func (*emptyFront) resetSums(int)               {}
 func (*emptyFront) waiting(int, *alloc.Waiting) {}
+func (*emptyFront) unbind(int, int)             {}
 func (*emptyFront) bind(int, uint64, int) error { return nil }
 
 type emptyBox struct{}

@@ -175,8 +175,8 @@ func (l *library) resizeTenant(n int, name string, terms tenant.Terms) error {
 	return d.tenant.Resize(terms)
 }
 
-// deleteTenant gives a tenant's memory and guarantee back. Its streams belong to
-// nobody until they are bound again.
+// deleteTenant gives a tenant's memory and guarantee back, and its streams to the
+// default tenant.
 func (l *library) deleteTenant(n int, name string) error {
 	if name == defaultTenant {
 		return errors.New("the default tenant cannot be deleted")
@@ -191,6 +191,9 @@ func (l *library) deleteTenant(n int, name string) error {
 		d.setMode(l.frontCache())
 		return err
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.front.unbind(n, d.index)
 	l.slots[d.index].Store(nil)
 	return nil
 }
