@@ -12,40 +12,41 @@
 #include "front_queue.h"
 #include "front_stack.h"
 
-struct outbox *front_outbox(int device) {
-    struct front *f = front_known(device);
-    return f != NULL ? &f->outbox : NULL;
+struct outbox *front_open(int slot, int device) {
+    struct front *f = front_known(slot);
+    if (f == NULL && (f = front_make(slot, device)) == NULL) return NULL;
+    return &f->outbox;
 }
 
 void front_fill(int device, bool all) {
     struct front *f = front_known(device);
     if (f == NULL) return;
-    lock_word(&f->lock);
+    lock_word(f->lock);
     if (all) {
         stack_forget(f);
         bins_spill(f, FRONT_KEEP_BLOCKS);
         if (f->queue.blocks > 0) f->changes++;
     }
     queue_send(f);
-    lock_unlock(&f->lock);
+    lock_unlock(f->lock);
 }
 
 void front_mode(int device, int off) {
     struct front *f = front_known(device);
-    if (f == NULL && (f = front_make(device)) == NULL) return;
-    lock_lock(&f->lock);
+    if (f == NULL) return;
+    lock_lock(f->lock);
     stack_forget(f);
     f->off = (uint32_t)off;
     f->epoch++;
     f->changes++;
-    lock_unlock(&f->lock);
+    lock_unlock(f->lock);
 }
 
 void front_read(int device, struct front_state *out) {
     memset(out, 0, sizeof *out);
     struct front *f = front_known(device);
     if (f == NULL) return;
-    lock_word(&f->lock);
+    lock_word(f->lock);
     out->counts = f->counts;
     out->hits = f->hits;
     out->misses = f->misses;
@@ -53,8 +54,8 @@ void front_read(int device, struct front_state *out) {
     out->queued = f->queued;
     out->direct = f->direct;
     out->returned = f->returned;
-    out->turns = f->lock.turns;
-    out->wasted = f->lock.wasted;
+    out->turns = f->lock->turns;
+    out->wasted = f->lock->wasted;
     out->unknown = atomic_load(&front_unknown);
     out->keep_blocks = f->shelf.blocks;
     out->keep_bytes = f->shelf.bytes;
@@ -63,13 +64,13 @@ void front_read(int device, struct front_state *out) {
     out->queued_blocks = f->queue.blocks + queue_sent(f);
     out->off = f->off;
     out->waiting = f->waiting;
-    lock_unlock(&f->lock);
+    lock_unlock(f->lock);
 }
 
 void front_reset_peaks(int device) {
     struct front *f = front_known(device);
     if (f == NULL) return;
-    lock_word(&f->lock);
+    lock_word(f->lock);
     struct counts *c = &f->counts;
     for (int k = SMALL; k <= LARGE; k++) {
         c->peak[k] = c->live[k];
@@ -77,20 +78,20 @@ void front_reset_peaks(int device) {
     }
     c->peak[ALL] = sums_of(&c->peak[SMALL], &c->peak[LARGE]);
     c->active_peak[ALL] = sums_of(&c->active_peak[SMALL], &c->active_peak[LARGE]);
-    lock_unlock(&f->lock);
+    lock_unlock(f->lock);
 }
 
 void front_reset_sums(int device) {
     struct front *f = front_known(device);
     if (f == NULL) return;
-    lock_word(&f->lock);
+    lock_word(f->lock);
     struct counts *c = &f->counts;
     for (int k = SMALL; k <= LARGE; k++) {
         c->up[k] = (struct sums){0};
         c->live0[k] = c->live[k];
         c->waiting0[k] = c->waiting[k];
     }
-    lock_unlock(&f->lock);
+    lock_unlock(f->lock);
 }
 
 bool front_bind(int device, uint64_t stream, int slot) {
@@ -120,11 +121,11 @@ void front_unbind(int device, int slot) {
 void front_waiting(int device, const struct reply *r) {
     struct front *f = front_known(device);
     if (f == NULL) return;
-    lock_word(&f->lock);
+    lock_word(f->lock);
     count_waiting(f, r);
     stack_forget(f); /* memory may have been released */
     f->changes++;
-    lock_unlock(&f->lock);
+    lock_unlock(f->lock);
 }
 
 bool front_accepts(bool (*accept)(void *ctx, void *stream), uintptr_t ctx, uint64_t stream) {

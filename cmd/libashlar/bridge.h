@@ -66,7 +66,9 @@ struct outbox {
     uint64_t block[OUTBOX];  /* number n at n % OUTBOX */
 };
 
-struct outbox *front_outbox(int device); /* NULL if the device was never used */
+/* The outbox of a slot that belongs to a device. Makes the front if there is none, off; NULL
+ * if there can be none. */
+struct outbox *front_open(int slot, int device);
 /* Fills the outbox: with what is queued, or also with all that is held. With all,
  * what it leaves in use can no longer be undone: Go is about to look at the
  * engine, or to change it. Go calls it with the engine's lock, so nobody may

@@ -19,8 +19,8 @@ type cFront struct{}
 // cBox is the outbox of a device, in C's memory.
 type cBox struct{ in *C.struct_outbox }
 
-func (cFront) box(device int) outbox {
-	if b := C.front_outbox(C.int(device)); b != nil {
+func (cFront) open(slot, device int) outbox {
+	if b := C.front_open(C.int(slot), C.int(device)); b != nil {
 		return cBox{b}
 	}
 	return nil

@@ -23,9 +23,9 @@ const (
 
 // front is the cache in C as Go sees it. What it calls a device is a slot.
 type front interface {
-	// box returns the outbox, through which the front returns blocks to the engine;
-	// nil if there can be none.
-	box(device int) outbox
+	// open makes the front of a slot that belongs to a device, and returns its outbox, through which it
+	// returns blocks to the engine; nil if there can be none.
+	open(slot, device int) outbox
 	// fill moves queued blocks into the outbox; with all, held blocks too.
 	fill(device int, all bool)
 	// mode sets whether the front may hold blocks. It will not hold blocks that are
@@ -175,8 +175,7 @@ func (l *library) makeDevice(n int) (*device, error) {
 // makeSlot makes a tenant of a device, with a front of its own.
 func (l *library) makeSlot(slot, number int, g *tenant.Group, name string, terms tenant.Terms) (*device, error) {
 	d := &device{index: slot, number: number, lib: l, group: g, fraction: l.cfg.engine.PerProcessMemoryFraction, captures: map[alloc.PoolID][]*alloc.Capture{}}
-	l.front.mode(slot, true) // there is a front now, and its outbox
-	if d.box = l.front.box(slot); d.box == nil {
+	if d.box = l.front.open(slot, number); d.box == nil {
 		return nil, errors.New("no host memory for the front cache")
 	}
 	var err error

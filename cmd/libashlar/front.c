@@ -31,17 +31,20 @@ static int no_device(int device) {
     return error_set(ASHLAR_FAILED, text);
 }
 
-struct front *front_make(int slot) {
+struct front *front_make(int slot, int device) {
     if ((unsigned)slot >= FRONT_SLOTS) {
         no_device(slot);
         return NULL;
     }
+    struct front *of = NULL;
+    if (slot != device && (of = front_known(device)) == NULL && (of = front_make(device, device)) == NULL) return NULL;
     struct front *f = mmap(NULL, sizeof *f, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (f == MAP_FAILED) {
         error_set(ASHLAR_FAILED, "no host memory for the front cache");
         return NULL;
     }
     f->slot = (uint8_t)slot;
+    f->lock = of != NULL ? of->lock : &f->own;
     f->off = 1; /* until Go has set the device up */
     struct front *other = NULL;
     if (atomic_compare_exchange_strong(&fronts[slot], &other, f)) return f;
@@ -98,12 +101,12 @@ static void give_back(struct front *f, uint64_t addr) {
     struct reply reply = {0};
     queue_send(f);
     const uint64_t begun = crossing_begin(f);
-    lock_unlock(&f->lock);
+    lock_unlock(f->lock);
     ashlarGoFree(f->slot, addr, (char *)metadata_current(), &reply);
     if (reply.text != NULL && !atomic_flag_test_and_set(&told))
         fprintf(stderr, "ashlar: a free failed: %s; further failures are not shown\n", reply.text);
     free(reply.text);
-    lock_lock(&f->lock);
+    lock_lock(f->lock);
     crossing_end(f, begun);
     learn(f, &reply);
 }
@@ -152,11 +155,11 @@ static __attribute__((noinline)) int miss(struct front *f, int device, uint64_t 
     struct reply reply = {0};
     int code = ASHLAR_FAILED;
     if (r == NULL) {
-        lock_unlock(&f->lock);
+        lock_unlock(f->lock);
         return error_set(code, "no host memory to keep track of device memory");
     }
     const uint64_t begun = crossing_begin(f);
-    lock_unlock(&f->lock);
+    lock_unlock(f->lock);
     code = ashlarGoMalloc(f->slot, size, stream, (char *)metadata_current(), &reply);
     bool entered = false;
     if (code == ASHLAR_OK) {
@@ -165,7 +168,7 @@ static __attribute__((noinline)) int miss(struct front *f, int device, uint64_t 
         entered = table_set(reply.addr, reply.size, id);
     }
 
-    lock_lock(&f->lock);
+    lock_lock(f->lock);
     const bool alone = crossing_end(f, begun);
     learn(f, &reply);
     settle(f, id, entered ? r : NULL, &reply, alone);
@@ -177,7 +180,7 @@ static __attribute__((noinline)) int miss(struct front *f, int device, uint64_t 
         f->spare = id;
         if (code == ASHLAR_OK) give_back(f, reply.addr);
     }
-    lock_unlock(&f->lock);
+    lock_unlock(f->lock);
 
     if (entered) {
         *out = (void *)reply.addr;
@@ -196,8 +199,8 @@ int ashlar_front_malloc(size_t size, int device, void *stream, void **out) {
     const int slot = front_slot(device, (uint64_t)stream);
     if (__builtin_expect(slot < 0, 0)) return no_device(device);
     struct front *f = front_known(slot);
-    if (__builtin_expect(f == NULL, 0) && (f = front_make(slot)) == NULL) return ASHLAR_FAILED;
-    lock_lock(&f->lock);
+    if (__builtin_expect(f == NULL, 0) && (f = front_make(slot, device)) == NULL) return ASHLAR_FAILED;
+    lock_lock(f->lock);
     if (__builtin_expect(!f->off && !f->waiting, 1)) {
         uint32_t id = stack_redo(f, size, (uint64_t)stream);
         if (id == 0) id = bins_pop(f, size, (uint64_t)stream);
@@ -206,7 +209,7 @@ int ashlar_front_malloc(size_t size, int device, void *stream, void **out) {
             count_malloc(f, r);
             f->hits++;
             *out = (void *)r->addr;
-            lock_unlock(&f->lock);
+            lock_unlock(f->lock);
             return ASHLAR_OK;
         }
     }
@@ -239,7 +242,7 @@ static __attribute__((noinline)) void give_up(struct front *f, uint32_t id, stru
         queue_push(f, id, r);
         if (f->queue.blocks >= FRONT_BATCH) give_back(f, 0);
     }
-    lock_unlock(&f->lock);
+    lock_unlock(f->lock);
 }
 
 void ashlar_front_free(void *p, size_t size, int device, void *stream) {
@@ -253,9 +256,9 @@ void ashlar_front_free(void *p, size_t size, int device, void *stream) {
     struct record *r = record_at(id);
     struct front *f = front_known(r->slot);
     if (__builtin_expect(f == NULL, 0)) return;
-    lock_lock(&f->lock);
+    lock_lock(f->lock);
     if (__builtin_expect(r->state != RECORD_LIVE || r->addr != (uint64_t)p, 0)) {
-        lock_unlock(&f->lock);
+        lock_unlock(f->lock);
         unknown(p);
         return;
     }
@@ -263,7 +266,7 @@ void ashlar_front_free(void *p, size_t size, int device, void *stream) {
     const bool may = r->again && r->epoch == f->epoch && !f->off;
     if (__builtin_expect(may && (r->large ? stack_undo(f, id, r) : r->keep && bins_push(f, id, r)), 1)) {
         f->held++;
-        lock_unlock(&f->lock);
+        lock_unlock(f->lock);
         return;
     }
     give_up(f, id, r, !may);
@@ -277,10 +280,10 @@ int ashlar_front_record_stream(void *p, void *stream) {
     struct record *r = record_at(id);
     struct front *f = front_known(r->slot);
     if (f == NULL) return ASHLAR_OK;
-    lock_lock(&f->lock);
+    lock_lock(f->lock);
     const bool other = r->state == RECORD_LIVE && r->addr == (uint64_t)p && r->stream != (uint64_t)stream;
     if (other) r->again = 0; /* its free is the engine's business */
-    lock_unlock(&f->lock);
+    lock_unlock(f->lock);
     if (!other) return ASHLAR_OK;
     char *text = NULL;
     return error_take(ashlarGoRecordStream(f->slot, (uint64_t)p, (uint64_t)stream, &text), text);

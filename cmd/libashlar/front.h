@@ -147,9 +147,10 @@ struct stack {
 };
 
 struct front {
-    struct lock lock;
+    struct lock own;
 
-    _Alignas(64) uint32_t off; /* nothing is held, everything asks the engine */
+    _Alignas(64) struct lock *lock; /* of the device: its tenants share it, so that threads take turns as without them */
+    uint32_t off;              /* nothing is held, everything asks the engine */
     uint32_t epoch;            /* rises when blocks handed out before may not be held */
     bool waiting;              /* freed blocks wait for other streams: the engine wants to be asked */
     uint8_t slot;              /* of a device or a tenant */
@@ -169,7 +170,7 @@ struct front {
     struct bin bins[FRONT_BINS];
 };
 
-struct front *front_make(int slot); /* NULL and an error text if there cannot be one */
+struct front *front_make(int slot, int device); /* NULL and an error text if there cannot be one */
 extern _Atomic(struct front *) fronts[FRONT_SLOTS];
 
 /* The front of a slot; NULL if it was never used. */

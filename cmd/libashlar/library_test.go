@@ -15,7 +15,7 @@ import (
 // emptyFront is a front that never holds anything.
 type emptyFront struct{ off bool }
 
-func (*emptyFront) box(int) outbox              { return emptyBox{} }
+func (*emptyFront) open(int, int) outbox        { return emptyBox{} }
 func (*emptyFront) fill(int, bool)              {}
 func (f *emptyFront) mode(_ int, off bool)      { f.off = off }
 func (*emptyFront) read(int) frontState         { return frontState{} }
@@ -36,7 +36,7 @@ type queueFront struct {
 	queue []uint64
 }
 
-func (f *queueFront) box(int) outbox { return queueBox{f} }
+func (f *queueFront) open(int, int) outbox { return queueBox{f} }
 
 type queueBox struct{ *queueFront }
 
