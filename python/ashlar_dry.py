@@ -268,11 +268,9 @@ class Recorder(TorchDispatchMode):
         if self.off or self.on_cpu(func, given, args, kwargs):
             with unset_fake_temporarily():
                 return func(*args, **kwargs)
-        if composite(func):
+        if composite(func):  # C++ takes it apart: Python's way, func.decompose, copies in dropout
             with self:
-                out = func.decompose(*args, **kwargs)
-            if out is not NotImplemented:
-                return out
+                return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
         out = self.run(func, given, args, kwargs)
         made = tensors(out, [])
         if func.namespace != "prim" and (any(t.device.type == "cuda" for t in made) or any(t.device.type == "cuda" for t in given)):
@@ -722,6 +720,11 @@ def lstm_cell_backward(r, func, args, kwargs, shadows):
     return new(r, c, (c.shape[0], 4 * c.shape[1])), new(r, c, c.shape), new(r, c, (4 * c.shape[1],)) if args[5] else None
 
 
+@answers("aten::_transformer_encoder_layer_fwd")
+def encoder_layer(r, func, args, kwargs, shadows):
+    return new(r, args[0], args[0].shape)
+
+
 @answers(aten._cudnn_init_dropout_state.default)
 def dropout_state(r, func, args, kwargs, shadows):
     with r.fake:
@@ -769,10 +772,12 @@ def pack(r, func, args, kwargs, shadows):
 class record:
     """Records what the code inside would allocate."""
 
-    def __init__(self, path="run.dry.gz", steps=8, argv=None, save=True, card=None):
-        self.path, self.steps, self.argv, self.save = path, steps, argv or sys.argv, save
+    def __init__(self, path="run.dry.gz", steps=8, argv=None, save=True, card=None, data="real"):
+        self.path, self.steps, self.argv, self.save, self.data = path, steps, argv or sys.argv, save, data
         self.card = card or {}
         self.done, self.undo, self.counts, self.idle = 0, [], {}, False
+        self.optimizing = self.inside = False  # there is an optimizer; a module is being called
+        self.passes = self.highest = 0  # forward passes since the peak last grew, and that peak
 
     def __enter__(self):
         self.present = torch.cuda.is_available()
@@ -799,7 +804,7 @@ class record:
         self.classify()
         why = "script"
         if kind is Stop:
-            why = "steps"
+            why = "steps" if self.optimizing else "passes"
         elif kind is not None and kind is not SystemExit:
             why = "interrupted" if kind is KeyboardInterrupt else "error: %s: %s" % (kind.__name__, str(error)[:300])
         self.mark("end", why)
@@ -864,6 +869,10 @@ class record:
         except ImportError:
             pass
         self.replace(torch.utils.data.DataLoader, "__init__", self.unpinned)
+        if self.data == "fake":
+            self.replace(torch.utils.data.DataLoader, "__iter__", alike)
+        self.replace(optim.Optimizer, "__init__", self.optimized)
+        self.replace(torch.nn.Module, "__call__", self.passing)
         self.replace(FakeTensorMode, "may_turn_const", lambda old: lambda mode, t: False)
         FakeTensorMode.__deepcopy__ = lambda mode, memo: mode
         self.replace(torch, "compile", self.compiling)
@@ -995,6 +1004,34 @@ class record:
             except Exception:
                 continue
 
+    def optimized(self, old):
+        @functools.wraps(old)
+        def init(*args, **kwargs):
+            self.optimizing = True
+            return old(*args, **kwargs)
+        return init
+
+    def passing(self, old):
+        """Calls of modules. Without an optimizer the outermost ones are what a script is made of."""
+        def call(module, *args, **kwargs):
+            if self.optimizing or self.inside:
+                return old(module, *args, **kwargs)
+            self.inside = True
+            try:
+                out = old(module, *args, **kwargs)
+            finally:
+                self.inside = False
+            self.passed()
+            return out
+        return call
+
+    def passed(self):
+        """A script without an optimizer ends when its peak has not grown for as many forward passes as there would be steps."""
+        self.passes = self.passes + 1 if self.ledger.peak <= self.highest else 0
+        self.highest = self.ledger.peak
+        if self.steps and self.passes >= self.steps and not self.recorder.off:
+            raise Stop()
+
     def stepping(self, optimizer):
         params = [p for g in optimizer.param_groups for p in g["params"]]
         self.tell("gradient", [p.grad for p in params if p.grad is not None])
@@ -1009,6 +1046,22 @@ class record:
         self.mark("steps", self.done)
         if self.steps and (min(self.counts.values()) >= self.steps or n >= 2 * self.steps):
             raise Stop()
+
+
+def alike(old):
+    """The batches of a loader: the first is loaded, the others are copies of it."""
+    @functools.wraps(old)
+    def batches(loader):
+        try:
+            left = len(loader)
+        except TypeError:  # of an iterable without a length
+            left = None
+        for first in old(loader):
+            while left is None or left > 0:
+                yield mapped(lambda t: t.clone(), first)
+                left = None if left is None else left - 1
+            return
+    return batches
 
 
 class Compiled:
@@ -1313,8 +1366,9 @@ def symbols(library, parts):
 
 def main():
     p = argparse.ArgumentParser(prog="ashlar_dry", description="Runs a script on fake tensors and writes down what it would allocate.")
-    p.add_argument("--steps", type=int, default=8, help="optimizer steps to run; 0 runs the script to its end (default 8)")
+    p.add_argument("--steps", type=int, default=8, help="optimizer steps to run, without an optimizer forward passes without a new peak; 0 runs the script to its end (default 8)")
     p.add_argument("--out", default="run.dry.gz", help="the ledger (default run.dry.gz)")
+    p.add_argument("--data", choices=("real", "fake"), default="real", help="fake: the first batch of each DataLoader is loaded, the others are copies of it")
     p.add_argument("--no-save", action="store_true", help="torch.save and safetensors write nothing")
     p.add_argument("--card", type=json.loads, default={}, help="what the GPU is, as JSON: name, total_bytes, capability, processors, threads")
     p.add_argument("-m", dest="module", action="store_true", help="script is the name of a module")
@@ -1324,7 +1378,7 @@ def main():
     sys.argv = [o.script] + o.args
     if not o.module:
         sys.path[0] = os.path.dirname(os.path.abspath(o.script))
-    with record(o.out, o.steps, list(sys.argv), not o.no_save, o.card):
+    with record(o.out, o.steps, list(sys.argv), not o.no_save, o.card, o.data):
         if o.module:
             runpy.run_module(o.script, run_name="__main__", alter_sys=True)
         else:

@@ -71,6 +71,57 @@ class TestLedger(unittest.TestCase):
         self.assertEqual("%.2f" % loss, "0.00")
 
 
+class TestScripts(unittest.TestCase):
+    def test_batches_alike(self):
+        dry = load()
+        tensor = type("T", (dry.torch.Tensor,), {"clone": lambda t: "copy"})
+
+        class Loader:
+            loaded = 0
+
+            def __len__(self):
+                return 5
+
+            def __iter__(self):
+                while True:
+                    self.loaded += 1
+                    yield {"x": tensor(), "names": ["a"]}
+
+        Loader.__iter__ = dry.alike(Loader.__iter__)
+        loader = Loader()
+        self.assertEqual(list(loader), [{"x": "copy", "names": ["a"]}] * 5)
+        self.assertEqual(list(loader), [{"x": "copy", "names": ["a"]}] * 5)
+        self.assertEqual(loader.loaded, 2)
+
+    def test_passes_without_a_new_peak(self):
+        """Calls of inner modules do not count, nor does any once there is an optimizer."""
+        dry = load()
+        run = dry.record(steps=3)
+        run.ledger, run.recorder = types.SimpleNamespace(peak=0), types.SimpleNamespace(off=False)
+        peaks = iter([5, 5, 7, 7, 7, 7, 7])
+        inner = run.passing(lambda module: None)
+
+        def forward(module):
+            inner(module)
+            run.ledger.peak = next(peaks)
+
+        call = run.passing(forward)
+        for _ in range(5):
+            call(None)
+        with self.assertRaises(dry.Stop):
+            call(None)
+        run.optimized(lambda: None)()
+        call(None)
+        self.assertFalse(run.inside)
+
+    def test_a_pass_that_fails(self):
+        dry = load()
+        run = dry.record()
+        with self.assertRaises(ZeroDivisionError):
+            run.passing(lambda module: 1 / 0)(None)
+        self.assertFalse(run.inside)
+
+
 @unittest.skipUnless(platform.machine() == "x86_64" and sys.platform == "linux", "the stand-in is built for Linux on x86_64")
 class TestStandIn(unittest.TestCase):
     def test_answers(self):

@@ -1,6 +1,11 @@
 package trace
 
-import "github.com/ashlar-mem/ashlar/settings"
+import (
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/pytorch"
+	"github.com/ashlar-mem/ashlar/settings"
+)
 
 // Trace is the memory history of one device and the state it ended in.
 type Trace struct {
@@ -15,7 +20,16 @@ type Trace struct {
 	Annotations []Annotation
 
 	Settings Settings
-	Extra    Extra // further fields of the file
+	Writer   pytorch.Range // the versions of PyTorch that may have written the file
+	Extra    Extra         // further fields of the file
+}
+
+// Hinted reports whether an event belongs to an allocation at a given address, which
+// PyTorch makes from 2.13 on (mallocWithAddress). It may come with an artificial
+// pair: the bytes before it are allocated first and freed afterwards.
+func (t *Trace) Hinted(i int) bool {
+	meta := t.Events.Meta.At(i)
+	return meta != NoString && strings.HasSuffix(t.Strings.Text(meta), "mallocWithAddress")
 }
 
 // Annotation is the begin or the end of a named range of the program.

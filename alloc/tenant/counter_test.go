@@ -8,6 +8,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/alloc/tenant"
 	"github.com/ashlar-mem/ashlar/driver/sim"
+	"github.com/ashlar-mem/ashlar/pytorch"
 )
 
 const mib = 1 << 20
@@ -105,7 +106,7 @@ func (c *clock) options() tenant.Options { return tenant.Options{Now: c.now, Sle
 // guarantee.
 func promised(a *alloc.Allocator, guarantee, size uint64) bool {
 	s := a.Settings()
-	rules := alloc.RulesOf(s)
+	rules := alloc.RulesOf(s, pytorch.Default)
 	block := rules.Round(size)
 	unit, need := uint64(2*mib), block
 	switch {

@@ -36,6 +36,7 @@ type dryOptions struct {
 	script []string // after --; nil if a ledger is read
 	ledger string
 	steps  int
+	data   string
 	noSave bool
 	max    string
 	vary   string
@@ -60,7 +61,8 @@ view, explain and whatif.
 LEDGER is the file that a dry run has written, or - for standard input. After --
 stands the command that starts the script, with the Python that has torch: dry
 runs it, shows its output on stderr, and answers when it has done --steps steps of
-an optimizer, when it ends, or after Ctrl-C. The script does what it does
+an optimizer (a script without one: when as many forward passes bring no new
+peak), when it ends, or after Ctrl-C. The script does what it does
 otherwise, too: it reads its data and writes its files. torch.save and safetensors
 of tensors of the GPU, which have no bytes, are left out; --no-save leaves out all.
 
@@ -106,7 +108,8 @@ wrong. The exit status of the script is in the answer.`,
 	flags.StringVar(&o.trace, "trace", "", "write the run as a snapshot, a `FILE` ending in .pickle")
 	flags.StringVar(&o.against, "against", "", "compare with a recorded `SNAPSHOT` of the run")
 	flags.StringVar(&o.ledger, "ledger", "", "with a script: keep the ledger in this `FILE`")
-	flags.IntVar(&o.steps, "steps", 8, "with a script: end after `N` steps of an optimizer; 0 runs it to its end")
+	flags.IntVar(&o.steps, "steps", 8, "with a script: end after `N` steps of an optimizer, or N forward passes without a new peak; 0 runs it to its end")
+	flags.StringVar(&o.data, "data", "real", "with a script: `real|fake`; fake loads the first batch of each DataLoader and copies it for the others")
 	flags.BoolVar(&o.noSave, "no-save", false, "with a script: leave out every torch.save and safetensors' save_file")
 	flags.StringVar(&o.max, "max", "", "with a script: find the largest that fits, `NAME=ARGUMENT` such as batch=--batch-size")
 	flags.StringVar(&o.vary, "vary", "", "with --max NAME: how a value is given to the script, a `TEXT` such as '--batch-size {}' or 'BATCH={}'")
@@ -134,7 +137,7 @@ wrong. The exit status of the script is in the answer.`,
 // check looks at flags that exclude or need each other.
 func (o *dryOptions) check() error {
 	if o.script == nil {
-		for _, name := range []string{"ledger", "steps", "no-save", "max", "vary"} {
+		for _, name := range []string{"ledger", "steps", "data", "no-save", "max", "vary"} {
 			if o.given(name) {
 				return fmt.Errorf("--%s is for a script that is run: give the script after --, or leave --%s out", name, name)
 			}
@@ -155,6 +158,8 @@ func (o *dryOptions) check() error {
 		return errors.New("--max is empty: name what is varied, such as batch=--batch-size")
 	case o.steps < 0:
 		return fmt.Errorf("--steps is %d: give how many steps to run, or 0 for all", o.steps)
+	case o.data != "real" && o.data != "fake":
+		return fmt.Errorf("--data is %q: it is real, or fake for copies of each loader's first batch", o.data)
 	case o.given("ledger") && o.ledger == "":
 		return errors.New("--ledger is empty: name a file such as run.dry.gz")
 	}

@@ -85,6 +85,9 @@ func (o *dryOptions) newScript(std stdio) (*script, error) {
 	if o.given("steps") {
 		s.options = append(s.options, "--steps", fmt.Sprint(o.steps))
 	}
+	if o.data != "real" {
+		s.options = append(s.options, "--data", o.data)
+	}
 	if o.noSave {
 		s.options = append(s.options, "--no-save")
 	}

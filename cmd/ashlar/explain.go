@@ -29,6 +29,7 @@ type explainOptions struct {
 	frames   wordFlag
 	json     bool
 	device   *deviceFlag
+	pytorch  versionFlag
 }
 
 func newExplain(std stdio) *cobra.Command {
@@ -96,6 +97,7 @@ Exit status: 0 answered, whatever the cause; 2 a file, or a flag, is wrong.`,
 	flags.Var(&o.frames, "frames", "`all`: show all frames of call stacks, those of libraries included")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
+	addVersionFlag(cmd, &o.pytorch)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.believed = cmd.Flags().Changed("settings")
 		o.settings = pastedSettings(o.settings)
@@ -148,6 +150,7 @@ func (o *explainOptions) run(ctx context.Context, std stdio, args []string) erro
 		if err != nil {
 			return err
 		}
+		o.pytorch.apply(in.Snapshot)
 		if err := addFile(ctx, std, c, in); err != nil {
 			return failed(ctx, err)
 		}

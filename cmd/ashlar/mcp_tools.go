@@ -66,7 +66,7 @@ func agentTools(root *mcp.Root) []mcp.Tool {
 		},
 		{
 			command: newDry(none), files: "ledger", needed: true, about: "the ledger that a dry run has written, such as run.dry.gz; no script is run",
-			without: []string{"trace", "ledger", "steps", "no-save", "max", "vary", "curve"}, documents: []reflect.Type{reflect.TypeFor[dry.Document]()},
+			without: []string{"trace", "ledger", "steps", "data", "no-save", "max", "vary", "curve"}, documents: []reflect.Type{reflect.TypeFor[dry.Document]()},
 		},
 	} {
 		flags := t.flags()
@@ -94,7 +94,7 @@ func (t *agentTool) description() string {
 func (t *agentTool) flags() map[string]*pflag.Flag {
 	out := map[string]*pflag.Flag{}
 	t.command.Flags().VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden && !slices.Contains([]string{"json", "help"}, f.Name) && !slices.Contains(t.without, f.Name) {
+		if !f.Hidden && !slices.Contains([]string{"json", "markdown", "help"}, f.Name) && !slices.Contains(t.without, f.Name) {
 			out[strings.ReplaceAll(f.Name, "-", "_")] = f
 		}
 	})

@@ -36,12 +36,15 @@ Exit status: 0 answered, 2 the file cannot be read.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	device := addDeviceFlag(cmd)
+	var version versionFlag
+	addVersionFlag(cmd, &version)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		quietPipe()
 		in, err := readInput(cmd.Context(), std, args[0])
 		if err != nil {
 			return err
 		}
+		version.apply(in.Snapshot)
 		d, err := collectStats(cmd.Context(), std, in, stats.Options{Device: device.choice()})
 		if err != nil {
 			return err

@@ -18,11 +18,12 @@ import (
 
 // tuneOptions are the flags of tune.
 type tuneOptions struct {
-	bounds whatifOptions // limit and device memory
-	goal   wordFlag
-	budget time.Duration
-	json   bool
-	device *deviceFlag
+	bounds  whatifOptions // limit and device memory
+	goal    wordFlag
+	budget  time.Duration
+	json    bool
+	device  *deviceFlag
+	pytorch versionFlag
 }
 
 func newTune(std stdio) *cobra.Command {
@@ -71,6 +72,7 @@ known.`,
 	flags.DurationVar(&o.budget, "budget", time.Minute, "cut the search off after this time")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
+	addVersionFlag(cmd, &o.pytorch)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if o.budget <= 0 {
 			return fmt.Errorf("--budget is %v: give a time such as 10s", o.budget)
@@ -87,6 +89,7 @@ func (o *tuneOptions) run(ctx context.Context, std stdio, file string) error {
 	if err != nil {
 		return err
 	}
+	o.pytorch.apply(f)
 	loaded := run.New(t, recorder.Read(f.Extra))
 	loaded.NoSizes = true
 	checked, err := whatif.Check(ctx, f.Name, loaded)

@@ -19,14 +19,15 @@ import (
 
 // whatifOptions are the flags of whatif.
 type whatifOptions struct {
-	confs  []string
-	limit  boundFlag
-	memory boundFlag
-	onOOM  wordFlag
-	empty  emptyCacheFlag
-	curve  int
-	json   bool
-	device *deviceFlag
+	confs   []string
+	limit   boundFlag
+	memory  boundFlag
+	onOOM   wordFlag
+	empty   emptyCacheFlag
+	curve   int
+	json    bool
+	device  *deviceFlag
+	pytorch versionFlag
 }
 
 // maxCurve is how many points all curves together may have: more than a page or
@@ -77,6 +78,7 @@ wrong, or the command was interrupted, after printing what was known.`,
 	flags.IntVar(&o.curve, "curve", 0, "with --json: the memory curve of each run in `N` points")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
+	addVersionFlag(cmd, &o.pytorch)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		q, err := o.question()
 		if err != nil {
@@ -133,6 +135,7 @@ func (o *whatifOptions) run(ctx context.Context, std stdio, file string, q whati
 	if err != nil {
 		return err
 	}
+	o.pytorch.apply(f)
 	a, err := o.ask(ctx, std, f, t, q)
 	if err != nil {
 		return err

@@ -43,7 +43,7 @@ type Answer struct {
 	// Compiled is how many graphs of torch.compile ran as Inductor compiled them;
 	// notes name those that ran eagerly.
 	Compiled int `json:"compiled_graphs"`
-	// Ended is why the dry run ended: steps, script, interrupted or an error.
+	// Ended is why the dry run ended: steps, passes, script, interrupted or an error.
 	Ended string `json:"ended"`
 	// Lines are the lines of the script that hold most at the peak.
 	Lines []Line `json:"lines"`

@@ -46,7 +46,7 @@ type Recording struct {
 	Unknown []Note // ops that the recorder does not know
 	// Compiled is how many graphs of torch.compile ran as Inductor compiled them.
 	Compiled int
-	Ended    string // why the run ended: "steps", "script", "interrupted" or "error: ..."
+	Ended    string // why the run ended: "steps", "passes", "script", "interrupted" or "error: ..."
 	Saves    []string
 	// Cut says why the file ends before its end; empty if it does not.
 	Cut    string

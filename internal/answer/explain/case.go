@@ -7,6 +7,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
@@ -183,12 +184,16 @@ func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
 	given := c.Message
 	c.addRecorded(t.Device)
 	if t.Events.Len() > 0 || c.atFailure(t) {
-		if c.Run, err = whatif.Check(ctx, f.Name, c.Loaded); err != nil || given == nil {
+		if c.Run, err = whatif.Check(ctx, f.Name, c.Loaded); err != nil {
 			return err
 		}
-		c.compare(given)
+		c.About = append(c.About, c.pytorch().String())
+		if given != nil {
+			c.compare(given)
+		}
 		return nil
 	}
+	c.About = append(c.About, c.pytorch().String())
 	note := f.Name + " has no events (" + input.WhyNoEvents(f) + "), only the state when it was written: see ashlar stats"
 	if c.Message == nil && c.Stats == nil {
 		c.Stats = stateOf(t)
@@ -197,6 +202,15 @@ func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
 	}
 	c.Notes = append(c.Notes, note)
 	return nil
+}
+
+// pytorch returns which release the snapshot is of.
+func (c *Case) pytorch() replay.PyTorch {
+	w := c.Loaded.Trace.Writer
+	if c.Run != nil {
+		return replay.NewPyTorch(w, c.Run.Program.Version)
+	}
+	return replay.NewPyTorch(w, w.Assumed())
 }
 
 // compare finds out whether the message that was given is about the file's

@@ -8,6 +8,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
+	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -98,7 +99,7 @@ func (h *Health) smaller(list []settings.Settings, outcomes []*replay.Outcome) {
 		if o == nil || o.Fails {
 			continue
 		}
-		rules := alloc.RulesOf(s)
+		rules := alloc.RulesOf(s, pytorch.Default)
 		worthwhile := func(than uint64) bool { return o.Reserved.Bytes+rules.Granule(true) < than }
 		beaten := func(x Smaller) bool { return keys[s] > 1 && !worthwhile(x.PeakReserved) }
 		if worthwhile(h.PeakReserved) && !slices.ContainsFunc(h.Smaller, beaten) {

@@ -11,6 +11,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/prognosis"
 	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
@@ -244,7 +245,7 @@ func (a *textEvidence) requestOf(segment units.Range) *units.Range {
 	if a.settings != nil {
 		s = *a.settings
 	}
-	rules := alloc.RulesOf(s)
+	rules := alloc.RulesOf(s, pytorch.Default)
 	low, _ := rules.Requests(segment.Low)
 	_, high := rules.Requests(segment.High)
 	if segment.Contains(s.LargeSegmentSize) {

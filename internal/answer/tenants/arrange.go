@@ -31,7 +31,7 @@ func (q *Question) newStage(memory uint64, host func(i int, m *member) replay.Ho
 // fitsGuarantee counts what a run has allocated where nothing is reserved for it
 // alone.
 func fitsGuarantee(m *member, _ error, size uint64) bool {
-	rules := alloc.RulesOf(m.conditions.Settings)
+	rules := alloc.RulesOf(m.conditions.Settings, m.Program.Version)
 	return m.step.Live()+rules.Round(size) <= m.Guarantee
 }
 
@@ -65,7 +65,7 @@ func (q *Question) asTenants(limit uint64) (*stage, *tenant.Group, error) {
 // that the runs reuse each other's blocks as much as they can.
 func (q *Question) asShared(limit uint64) *stage {
 	device := sim.New(sim.Config{TotalMemory: limit, Events: sim.Manual})
-	engine := alloc.New(device, alloc.WithSettings(q.Runs[0].settings()))
+	engine := alloc.New(device, alloc.WithSettings(q.Runs[0].settings()), alloc.WithVersion(q.Runs[0].Program.Version))
 	return q.newStage(limit, func(i int, m *member) replay.Host {
 		m.device, m.allocator = device, engine
 		return func(*sim.Device, ...alloc.Option) (*replay.Hosted, error) {

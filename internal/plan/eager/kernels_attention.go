@@ -92,3 +92,90 @@ func cudnnBackward(r *running) {
 		r.unref(copied)
 	}
 }
+
+// multiHead is what nn.MultiheadAttention becomes in evaluation without gradients.
+func multiHead(r *running) {
+	q := r.in[0]
+	weights := r.number(10, 1) != 0
+	masked := len(r.in) > 7
+	r.attend(q, r.number(4, 1), weights || masked, weights, func() { r.output(0) })
+}
+
+// attend projects x to queries, keys and values, attends, and projects the result,
+// for which project allocates. A fused kernel is used if there is neither a mask
+// nor anybody who wants the weights, and if x lies by rows; else scores has all
+// products of queries and keys.
+func (r *running) attend(x *Tensor, heads int64, scores, weights bool, project func()) {
+	n, rows, width := x.dim[0], x.dim[1], x.dim[2]
+	all := x.Bytes()
+	if !scores && x.stride[2] == 1 && heads > 0 {
+		r.scratchFor(3*all, func() {
+			r.handleLt()
+			y := r.scratch(all, r.Op)
+			if x.dtype != Float32 {
+				r.Scratch(n*heads*rows*4, r.Op) // the logarithms of the sums
+			}
+			project()
+			r.unref(y)
+		})
+		return
+	}
+	packed := r.scratch(n*rows*3*width*x.dtype.Size(), r.Op)
+	r.Handle()
+	parts := r.scratch(3*all, r.Op)
+	r.unref(packed)
+	products := r.scratch(n*max(heads, 1)*rows*rows*x.dtype.Size(), r.Op)
+	if !weights {
+		r.unref(products)
+	}
+	r.scratchFor(all, func() {
+		project()
+		r.handleLt()
+	})
+	if weights {
+		r.output(1)
+		r.unref(products)
+	}
+	r.unref(parts)
+}
+
+// encoderLayer is what nn.TransformerEncoderLayer becomes in evaluation without
+// gradients.
+func encoderLayer(r *running) {
+	x, inner := r.in[0], r.in[9]
+	first := r.number(8, 0) != 0
+	all, size := x.Bytes(), x.dtype.Size()
+	norm := func() *storage {
+		y := r.scratch(all, r.Op)
+		rows := x.dim[0] * x.dim[1] * 4
+		r.scratchFor(rows, func() { r.Scratch(rows, r.Op) })
+		return y
+	}
+	var before, attended *storage
+	if first {
+		before = norm()
+	}
+	r.attend(x, r.number(2, 1), len(r.in) > 13, false, func() { attended = r.scratch(all, r.Op) })
+	if first {
+		r.unref(before)
+		before = norm()
+	} else {
+		before = norm()
+		r.unref(attended)
+		attended = nil
+	}
+	wide := r.scratch(x.dim[0]*x.dim[1]*inner.dim[0]*size, r.Op)
+	r.handleLt()
+	if first {
+		r.output(0)
+		r.unref(wide)
+		r.unref(before)
+		r.unref(attended)
+		return
+	}
+	y := r.scratch(all, r.Op)
+	r.unref(wide)
+	r.output(0)
+	r.unref(y)
+	r.unref(before)
+}

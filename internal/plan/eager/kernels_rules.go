@@ -28,6 +28,7 @@ func kernelRules() map[string]func(*running) {
 		"_scaled_dot_product_flash_attention": flashForward, "_scaled_dot_product_flash_attention_backward": flashBackward,
 		"_scaled_dot_product_efficient_attention": efficientForward, "_scaled_dot_product_efficient_attention_backward": efficientBackward,
 		"_scaled_dot_product_cudnn_attention": cudnnForward, "_scaled_dot_product_cudnn_attention_backward": cudnnBackward,
+		"_native_multi_head_attention": multiHead, "_transformer_encoder_layer_fwd": encoderLayer,
 
 		"convolution": convolve, "_convolution": convolve, "convolution_backward": convolveBackward,
 		"_cudnn_rnn": recurrent, "_cudnn_rnn_backward": recurrentBackward, "_cudnn_init_dropout_state": dropoutState,
@@ -49,6 +50,8 @@ var needs = map[string][]int{
 	"_scaled_dot_product_efficient_attention_backward": {4, 4, 4, 4},
 	"_scaled_dot_product_cudnn_attention":              {4, 4, 4},
 	"_scaled_dot_product_cudnn_attention_backward":     {4, 4, 4, 4},
+	"_native_multi_head_attention":                     {3},
+	"_transformer_encoder_layer_fwd":                   {3, 2, 1, 2, 1, 1, 1, 1, 1, 2},
 
 	"convolution": {3, 3}, "_convolution": {3, 3}, "convolution_backward": {3, 3, 3},
 	"_cudnn_rnn": {1}, "_cudnn_rnn_backward": {1}, "_cudnn_init_dropout_state": {},

@@ -179,3 +179,43 @@ func TestDropoutState(t *testing.T) {
 		t.Errorf("moves %v, want %v", moves, want)
 	}
 }
+
+// The fast path of nn.MultiheadAttention without a fused kernel, as an H200 ran it:
+// the input lies by columns.
+func TestMultiHead(t *testing.T) {
+	meta := func(strides []int64, shape ...int64) Meta {
+		if strides == nil {
+			strides = []int64{1}
+			for i := len(shape) - 1; i > 0; i-- {
+				strides = append([]int64{strides[0] * shape[i]}, strides...)
+			}
+		}
+		return Meta{DType: Float32, Known: true, Shape: shape, Stride: strides}
+	}
+	x := meta([]int64{49152, 1, 256}, 128, 256, 192)
+	out := meta(nil, 128, 256, 192)
+	const mib = 1 << 20
+	out.Bytes = 24 * mib
+	c := &Call{
+		Op: "aten._native_multi_head_attention.default", In: []Meta{x, x, x, meta(nil, 576, 192), meta(nil, 576), meta(nil, 192, 192), meta(nil, 192)},
+		Out: []Meta{out, meta(nil, 0)}, Fresh: []bool{true, false},
+		Args: []any{nil, nil, nil, 192.0, 4.0, nil, nil, nil, nil, nil, false},
+	}
+	k := NewKernels(H200)
+	k.Run(c) // takes the workspaces of cuBLAS
+	moves, known := k.Run(c)
+	var got []int64
+	for _, m := range moves {
+		if m.Free >= 0 {
+			got = append(got, -moves[m.Free].Bytes/mib)
+		} else {
+			got = append(got, m.Bytes/mib)
+		}
+	}
+	if want := []int64{72, 72, -72, 128, -128, 24, 24, -24, -72}; !known || !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if moves[6].Out != 0 {
+		t.Errorf("the output is not the last: %+v", moves)
+	}
+}

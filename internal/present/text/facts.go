@@ -64,7 +64,7 @@ func (p *page) file(name string, f *stats.Snapshot) {
 		}
 	}
 	p.name("", name)
-	p.wrapped("  ", strings.Join(append(kind, size), ", "))
+	p.wrapped("  ", strings.Join(append(kind, size, f.PyTorch.String()), ", "))
 	p.wrapped("  ", course(f))
 	if len(f.Annotations) > 0 {
 		var names []string

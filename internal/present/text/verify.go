@@ -27,6 +27,7 @@ func Verified(w io.Writer, name string, r *replay.Result, style Style) error {
 		}
 		fmt.Fprintf(&b, "%s: %s of %s events identical", verdict, countText(r.IdenticalEvents), countText(r.Events))
 	}
+	fmt.Fprintf(&b, ", %v", replay.NewPyTorch(r.Writer, r.Version))
 	p.verified(name, b.String(), r.Identical)
 	if !r.Identical {
 		for line := range strings.Lines(r.First.String()) {

@@ -145,7 +145,7 @@ func recordings(t testing.TB) []string {
 
 // Whatever is repeated, the result is consistent and its replay is identical.
 func TestRepeatedRecordings(t *testing.T) {
-	for _, name := range short.Some(recordings(t), 6) {
+	for _, name := range short.Some(recordings(t), 3) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tr := open(t, name)

@@ -4,12 +4,14 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
 
 // Where a limit only refuses, a replay under either end of the range that the
 // answers leave goes as the recording did: verify.Run may leave it out.
 func TestLimitThatOnlyRefusesNeedsNoConfirmation(t *testing.T) {
+	short.Skip(t)
 	n := 0
 	for _, pattern := range []string{"snapshots/*-tight-*", "fresh/*-tight-*", "variety/*"} {
 		files, err := filepath.Glob(filepath.Join("..", "..", "..", "testdata", pattern+".pickle.gz"))
@@ -21,11 +23,7 @@ func TestLimitThatOnlyRefusesNeedsNoConfirmation(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tr := f.Traces[0]
-			if testing.Short() && tr.Events.Len() > 50_000 {
-				continue
-			}
-			v := newVerifier(tr, Options{})
+			v := newVerifier(f.Traces[0], Options{})
 			p, err := v.best(t.Context())
 			if err != nil {
 				t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -138,7 +139,8 @@ func engineRuns() []engineRun {
 // in force, ends as it did.
 func TestSmallDevices(t *testing.T) {
 	failed, limits := 0, 0
-	for _, m := range engineRuns() {
+	runs := engineRuns()
+	for _, m := range short.Some(runs, len(runs)/5) {
 		file := m.snapshot(t)
 		v, err := Run(t.Context(), file, Options{})
 		if err != nil {
@@ -195,7 +197,7 @@ func TestSmallDevices(t *testing.T) {
 			}
 		}
 	}
-	if failed < 400 || limits < 200 {
+	if failed < short.Times(400) || limits < short.Times(200) {
 		t.Errorf("%d runs fail, of %d a limit shows: too few to tell anything", failed, limits)
 	}
 }

@@ -2,6 +2,7 @@
 
 import type { Kind } from './input.gen';
 import type { Carries } from './prognosis.gen';
+import type { PyTorch } from './replay.gen';
 import type { Frame } from './view.gen';
 import type { SelfCheck } from './whatif.gen';
 
@@ -29,6 +30,7 @@ export interface Document {
   kind: Kind;
   device: number | null;
   device_reason: string | null;
+  pytorch: PyTorch | null;
   warning: string;
   cause: string;
   cause_text: string;
