@@ -25,12 +25,8 @@ type sign struct {
 // notes the version; other files show it by the fields that they have and lack.
 // See docs/versions.md for the table.
 func (b *builder) writer(p *parts) pytorch.Range {
-	if facts, ok := p.extra.Get(recorder.Key).(trace.Extra); ok {
-		if text, ok := facts.Get("torch").(string); ok {
-			if v, err := pytorch.Parse(text); err == nil && v >= pytorch.Oldest {
-				return pytorch.Exactly(v)
-			}
-		}
+	if v := noted(p.extra); v >= pytorch.Oldest {
+		return pytorch.Exactly(v)
 	}
 	signs := []sign{
 		{pytorch.Of(2, 3), p.settings.Known, p.complete},
@@ -49,6 +45,17 @@ func (b *builder) writer(p *parts) pytorch.Range {
 		signs = append(signs, sign{pytorch.Of(2, 1), seg.HasPool, true})
 	}
 	return narrowed(signs)
+}
+
+// noted returns the version that our recorder or our engine wrote into a file, 0 if
+// neither did.
+func noted(fields trace.Extra) pytorch.Version {
+	text, ok := fields.Get(engineKey).(string)
+	if facts, recorded := fields.Get(recorder.Key).(trace.Extra); recorded && !ok {
+		text, _ = facts.Get("torch").(string)
+	}
+	v, _ := pytorch.Parse(text)
+	return v
 }
 
 // findHints looks for allocations at a given address, of which earlier versions have

@@ -12,8 +12,7 @@ import (
 
 // candidates lists the versions that may have written the file and of whose rules
 // the trace can show a difference, the likeliest first. What looks like 2.12 may be
-// a nightly build from before the order of free blocks changed, or the file of an
-// engine of ours.
+// a nightly build from before the order of free blocks changed.
 func (v *verifier) candidates() []pytorch.Version {
 	first := v.trace.Writer.Assumed()
 	out := []pytorch.Version{first}
