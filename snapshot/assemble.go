@@ -173,10 +173,11 @@ func (b *builder) finish(f *File, p *parts) error {
 	f.Extra = p.extra
 	f.lists = len(p.traces)
 	annotations := gather(&b.annotations, p.annotations)
-	writer := b.writer(p)
+	platform := b.platform(p)
+	writer := writerOn(platform, b.writer(p))
 	newTrace := func(device int) *trace.Trace {
 		return &trace.Trace{
-			Device: device, Strings: b.strings, Stacks: b.stacks, Writer: writer,
+			Device: device, Strings: b.strings, Stacks: b.stacks, Writer: writer, Platform: platform,
 			Annotations: annotations, Settings: p.settings, Extra: p.extra,
 		}
 	}
@@ -214,6 +215,9 @@ func (b *builder) finish(f *File, p *parts) error {
 		b.takeEvents(byDevice[device], p.traces[device])
 	}
 	f.findHints()
+	for _, t := range f.Traces {
+		f.checkAddresses(t)
+	}
 	return nil
 }
 

@@ -142,7 +142,7 @@ func (o *checkOptions) run(ctx context.Context, std stdio, file string, rules ch
 		if o.markdown {
 			return text.CheckMarkdown(w, f.Name, f.Reason, r)
 		}
-		return text.Check(w, f.Name, f.Reason, r, std.style())
+		return text.Check(w, f, r, std.style())
 	})
 	if err != nil {
 		return err

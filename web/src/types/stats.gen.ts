@@ -25,6 +25,7 @@ export interface Device {
 }
 
 export interface Document {
+  warning: string;
   file: string;
   kind: Kind;
   snapshot: Snapshot | null;
