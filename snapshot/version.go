@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"github.com/ashlar-mem/ashlar/pytorch"
+	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -44,7 +45,20 @@ func (b *builder) writer(p *parts) pytorch.Range {
 		seg := &b.segments.slice(p.segments[0].first, 1)[0]
 		signs = append(signs, sign{pytorch.Of(2, 1), seg.HasPool, true})
 	}
-	return narrowed(signs)
+	return knowing(narrowed(signs), p.settings.Conf)
+}
+
+// knowing narrows a range to the versions that know every key of a settings text:
+// others refuse it when they start. A key that the range leaves no room for was
+// refused, and tells nothing.
+func knowing(r pytorch.Range, conf string) pytorch.Range {
+	s, others, _ := settings.ParseKnown(conf)
+	for _, key := range append(s.Keys(), others...) {
+		if v := settings.Since(key); r.Has(v) {
+			r.First = max(r.First, v)
+		}
+	}
+	return r
 }
 
 // noted returns the version that our recorder or our engine wrote into a file, 0 if
