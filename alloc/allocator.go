@@ -2,9 +2,11 @@ package alloc
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/ashlar-mem/ashlar/driver"
 	"github.com/ashlar-mem/ashlar/internal/spin"
+	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -16,14 +18,20 @@ type Allocator struct {
 	device int
 
 	cfg     settings.Settings
-	rules   Rules  // of cfg
+	rules   Rules  // of cfg, and of the release that the allocator follows
 	limit   uint64 // cap on reserved bytes
 	limited bool
+	choosy  bool   // see Allocator.chosen
 	refused uint64 // the least reserved total that the limit refused; 0 if none
 	armed   bool   // garbage collection can run: a limit and a threshold are set
 
 	blocks           []block // blockID -> record
 	spare            blockID // records to reuse
+	created          uint64  // the rank of the block made last, in the order ByCreation
+	placed           uint64  // where the next segment goes in the order BySegment
+	restoredRank     uint64  // below it are the ranks of restored blocks
+	startOrder       func(addr uint64) uint32
+	askTies          func(tied []Tie, release bool) int
 	table            addrTable
 	segments         []segment
 	spareSegs        []segmentID
@@ -66,6 +74,12 @@ type Option func(*Allocator)
 // PyTorch's defaults.
 func WithSettings(s settings.Settings) Option {
 	return func(a *Allocator) { a.cfg = s }
+}
+
+// WithVersion makes the allocator follow the rules of another release of PyTorch
+// than [pytorch.Default].
+func WithVersion(v pytorch.Version) Option {
+	return func(a *Allocator) { a.rules.Differences = DifferencesOf(v) }
 }
 
 // WithDevice sets the device number used in messages and snapshots.
@@ -120,7 +134,10 @@ func New(d driver.Driver, opts ...Option) *Allocator {
 
 // deriveRules recomputes what follows from the settings and the limit.
 func (a *Allocator) deriveRules() {
-	a.rules = RulesOf(a.cfg)
+	unaligned := a.rules.unaligned // blocks keep their sizes
+	a.rules = a.rules.Differences.rules(a.cfg)
+	a.rules.unaligned = a.rules.unaligned || unaligned
+	a.choosy = a.rules.unaligned || a.askTies != nil
 	a.armed = a.limited && a.cfg.GarbageCollectionThreshold > 0
 }
 
@@ -162,7 +179,8 @@ func (a *Allocator) Use(s settings.Settings) {
 }
 
 // SetMemoryFraction caps the reserved bytes at a fraction of the device's
-// memory; 1 removes the cap. Lowering it frees nothing (spec 3.2).
+// memory; 1 removes the cap, from PyTorch 2.10 on. Lowering it frees nothing
+// (spec 3.2).
 func (a *Allocator) SetMemoryFraction(f float64) error {
 	if !(f >= 0 && f <= 1) {
 		return fmt.Errorf("memory fraction %v is outside 0..1", f)
@@ -174,8 +192,12 @@ func (a *Allocator) SetMemoryFraction(f float64) error {
 }
 
 func (a *Allocator) setFraction(f float64) {
-	a.limited = f < 1
-	a.limit = uint64(f * float64(a.dev.TotalMemory()))
+	a.limited = f < 1 || a.rules.WholeIsLimit
+	limit := f * float64(a.dev.TotalMemory())
+	if a.rules.RoundedLimit {
+		limit = math.Round(limit)
+	}
+	a.limit = uint64(limit)
 	a.deriveRules()
 }
 

@@ -24,12 +24,13 @@ const (
 type block struct {
 	addr, size uint64
 	requested  uint64 // bytes asked for at the last hand-out; stale in a free block
-	entered    uint64 // the pool's search counter when the block entered the free set
+	rank       uint64 // place among the free blocks of its size, see Allocator.ranked
 	prev, next blockID
 	streamPool streamPoolID
 	seg        segmentID
 	events     uint32 // outstanding events on other streams
 	uses       usesID // streams recorded on the block
+	entered    uint32 // the pool's search counter when the block entered the free set
 	state      blockState
 	expandable bool
 }
@@ -37,9 +38,10 @@ type block struct {
 // split reports whether the block has a neighbour in its segment.
 func (b *block) split() bool { return b.prev|b.next != 0 }
 
-// newBlock takes a record, which the caller fills. It may move the records: no
-// pointer into a.blocks is valid across the call.
+// newBlock takes a record, which the caller fills; its rank is a.created. It may
+// move the records: no pointer into a.blocks is valid across the call.
 func (a *Allocator) newBlock() blockID {
+	a.created += MinBlock
 	if id := a.spare; id != noBlock {
 		a.spare = a.blocks[id].next
 		return id

@@ -79,7 +79,7 @@ func (a *Allocator) checkSegment(seg segmentID, t *tally) error {
 		b := &a.blocks[id]
 		t.records++
 		switch {
-		case b.addr != addr || b.size == 0 || b.size%MinBlock != 0:
+		case b.addr != addr || b.size == 0 || b.size%a.rules.unit() != 0:
 			return fmt.Errorf("block at %#x size %d does not follow on %#x", b.addr, b.size, addr)
 		case b.prev != prev:
 			return fmt.Errorf("block at %#x is linked to %d on its left, want %d", b.addr, b.prev, prev)
@@ -180,10 +180,10 @@ func (a *Allocator) checkStreamPools(t *tally) error {
 			}
 			if i > 0 {
 				p := &a.blocks[ids[i-1]]
-				if p.size > b.size || p.size == b.size && p.addr >= b.addr {
+				if ps, bs := p.size>>unitBits, b.size>>unitBits; ps > bs || ps == bs && p.rank >= b.rank {
 					return fmt.Errorf("free set out of order at %#x", b.addr)
 				}
-				if sp.free.after(p.size, p.addr) != id || sp.free.before(b.size, b.addr) != ids[i-1] {
+				if sp.free.after(p.size, p.rank) != id || sp.free.before(b.size, b.rank) != ids[i-1] {
 					return fmt.Errorf("free set cannot be walked at %#x", b.addr)
 				}
 			}

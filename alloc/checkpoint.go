@@ -109,7 +109,7 @@ func (a *Allocator) checkpointPool(id PoolID) (*privatePool, error) {
 	if p == nil {
 		return nil, &PoolError{ID: id, Problem: "does not exist"}
 	}
-	if len(a.routes) == 0 {
+	if !a.capturingAny() {
 		if err := a.processDeferred(); err != nil {
 			return nil, err
 		}

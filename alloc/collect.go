@@ -14,7 +14,7 @@ func (a *Allocator) collect() error {
 	}
 	target := a.reserved - threshold
 	p := a.pools[large]
-	age := func(id blockID) uint64 { return p.searches - a.blocks[id].entered }
+	age := func(id blockID) uint64 { return uint64(uint32(p.searches) - a.blocks[id].entered) }
 
 	candidates := p.freeBlocks(a.scratch[:0])
 	a.scratch = candidates

@@ -37,7 +37,7 @@ type UndefinedError struct {
 }
 
 func (e *UndefinedError) Error() string {
-	return "PyTorch 2.11 is undefined from here: " + e.Reason
+	return "PyTorch is undefined from here: " + e.Reason
 }
 
 func (a *Allocator) setUndefined(id PoolID, reason string) {

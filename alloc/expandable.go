@@ -91,7 +91,7 @@ func (a *Allocator) reserve(sp *streamPool) (blockID, error) {
 	seg := a.newSegment(segment{base: base, size: size, granule: granule, streamPool: sp.id})
 	id := a.newBlock()
 	a.segments[seg].head = id
-	a.blocks[id] = block{addr: base, size: size, streamPool: sp.id, seg: seg, expandable: true}
+	a.blocks[id] = block{addr: base, size: size, streamPool: sp.id, seg: seg, expandable: true, rank: a.created}
 	a.insertUnmapped(id)
 	if a.explain != nil {
 		a.explain(Reservation{Range: Span{base, size}, Granule: granule, Large: sp.pool.kind == large, Stream: sp.stream})
@@ -132,7 +132,7 @@ func (a *Allocator) mapFront(id blockID, n uint64) (bool, error) {
 	if size < b.size {
 		rest := a.newBlock()
 		b = &a.blocks[id]
-		a.blocks[rest] = block{addr: addr + size, size: b.size - size, streamPool: b.streamPool, seg: b.seg, expandable: true}
+		a.blocks[rest] = block{addr: addr + size, size: b.size - size, streamPool: b.streamPool, seg: b.seg, expandable: true, rank: a.created}
 		b.size = size
 		a.linkAfter(id, rest)
 		a.insertUnmapped(rest)
@@ -214,7 +214,7 @@ func (a *Allocator) unmap(id blockID) error {
 func (a *Allocator) cutFree(id blockID, addr, size uint64, link func(at, id blockID)) {
 	cut := a.newBlock()
 	b := &a.blocks[id]
-	a.blocks[cut] = block{addr: addr, size: size, streamPool: b.streamPool, seg: b.seg, expandable: true}
+	a.blocks[cut] = block{addr: addr, size: size, streamPool: b.streamPool, seg: b.seg, expandable: true, rank: a.created}
 	if addr == b.addr {
 		b.addr += size
 	}

@@ -53,7 +53,7 @@ func (a *Allocator) freeBlock(id blockID) error {
 		a.explain(Pending{Block: b.span(), Streams: slices.Clone(a.uses[b.uses].streams)})
 	}
 	a.waiting[sp.pool.kind] += int64(b.requested)
-	if len(a.routes) != 0 {
+	if a.capturing(sp.stream) {
 		a.deferFree(id)
 		return nil
 	}
@@ -76,18 +76,18 @@ func (a *Allocator) giveBack(id blockID, b *block, sp *streamPool, tick int64) {
 	if l := &a.blocks[left]; l.state == stateFree {
 		splits--
 		bytes -= int64(l.size)
-		sp.free.remove(l.size, l.addr)
+		sp.free.remove(l.size, l.rank)
 		a.absorb(id, left)
 	}
 	if r := &a.blocks[right]; r.state == stateFree {
 		splits--
 		bytes -= int64(r.size)
-		sp.free.remove(r.size, r.addr)
+		sp.free.remove(r.size, r.rank)
 		a.absorb(id, right)
 	}
 	b.state = stateFree
-	b.entered = sp.pool.searches
-	sp.free.insert(b.size, b.addr, id)
+	b.entered = uint32(sp.pool.searches)
+	sp.free.insert(b.size, a.ranked(b), id)
 	if a.explain != nil {
 		a.explainReturn(b, sp, addr, size)
 	}

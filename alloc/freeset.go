@@ -3,8 +3,9 @@ package alloc
 import "math/bits"
 
 // freeSet is the ordered set of the free blocks of one pool and one stream:
-// by size, then by address (spec 2.1). It answers "the smallest block of at
-// least this size, the lowest of those" in a few instructions.
+// by size, then by rank, which is the address in most releases of PyTorch
+// (spec 2.1, FreeOrder). Both count in units of MinBlock. It answers "the smallest block of at
+// least this size, the first of those" in a few instructions.
 //
 // Sizes fall into ordered classes: one class for each size below 2 MiB, then
 // 64 classes for each power of two, and from 1 TiB on classes 8 GiB wide. A
@@ -24,17 +25,16 @@ type class struct {
 	rest uint32  // tree of the others
 }
 
-// Sizes are counted in units of MinBlock here. A key orders the blocks of a
-// class: the size above the class's lower bound in the upper 24 bits, the
-// address in units in the lower 40.
+// A key orders the blocks of a class: the size above the class's lower bound in
+// the upper 24 bits, the rank in the lower 40.
 const (
-	unitBits    = 9
-	exactUnits  = 1 << 12 // sizes below this many units have a class each
-	wideUnits   = 1 << 31 // sizes from this many units on share classes of 2^24 units
-	maxUnits    = 1 << 37
-	stepBits    = 6 // 64 classes for each power of two in between
-	offsetBits  = 24
-	addrKeyBits = 40
+	unitBits   = 9
+	exactUnits = 1 << 12 // sizes below this many units have a class each
+	wideUnits  = 1 << 31 // sizes from this many units on share classes of 2^24 units
+	maxUnits   = 1 << 37
+	stepBits   = 6 // 64 classes for each power of two in between
+	offsetBits = 24
+	rankBits   = 40
 
 	stepped    = exactUnits + (31-12)<<stepBits
 	classCount = stepped + (maxUnits-wideUnits)>>offsetBits
@@ -44,7 +44,7 @@ const (
 // Limits of what the keys can represent; segments beyond them are refused
 // when the driver hands them out.
 const (
-	maxAddress   = uint64(1) << (addrKeyBits + unitBits)
+	maxAddress   = uint64(1) << (rankBits + unitBits)
 	maxBlockSize = uint64(maxUnits) << unitBits
 )
 
@@ -57,16 +57,16 @@ func locate(size uint64) (c uint, high uint64) {
 	case u < wideUnits:
 		k := uint(bits.Len64(u) - 1)
 		width := k - stepBits
-		return uint(exactUnits + (k-12)<<stepBits + uint(u>>width)&(1<<stepBits-1)), (u & (1<<width - 1)) << addrKeyBits
+		return uint(exactUnits + (k-12)<<stepBits + uint(u>>width)&(1<<stepBits-1)), (u & (1<<width - 1)) << rankBits
 	default:
-		return uint(stepped + (u-wideUnits)>>offsetBits), (u & (1<<offsetBits - 1)) << addrKeyBits
+		return uint(stepped + (u-wideUnits)>>offsetBits), (u & (1<<offsetBits - 1)) << rankBits
 	}
 }
 
 // insert adds a block that is not in the set.
-func (s *freeSet) insert(size, addr uint64, id blockID) {
+func (s *freeSet) insert(size, rank uint64, id blockID) {
 	c, high := locate(size)
-	key := high | addr>>unitBits
+	key := high | rank>>unitBits
 	w := c / 64
 	page := s.pages[w]
 	if page == nil {
@@ -89,9 +89,9 @@ func (s *freeSet) insert(size, addr uint64, id blockID) {
 }
 
 // remove deletes a block that is in the set.
-func (s *freeSet) remove(size, addr uint64) {
+func (s *freeSet) remove(size, rank uint64) {
 	c, high := locate(size)
-	key := high | addr>>unitBits
+	key := high | rank>>unitBits
 	if e := &s.pages[c/64][c%64]; e.key == key {
 		s.removeFirst(c)
 	} else {
@@ -123,9 +123,9 @@ func (s *freeSet) ceil(size uint64) blockID {
 }
 
 // after returns the block that follows the given one in the set's order.
-func (s *freeSet) after(size, addr uint64) blockID {
+func (s *freeSet) after(size, rank uint64) blockID {
 	c, high := locate(size)
-	return s.from(c, (high|addr>>unitBits)+1)
+	return s.from(c, (high|rank>>unitBits)+1)
 }
 
 // from returns the first block of class c with at least the given key, or
@@ -163,12 +163,12 @@ func (s *freeSet) from(c uint, key uint64) blockID {
 	return s.pages[w][bits.TrailingZeros64(s.words[w])].id
 }
 
-// before returns the last block that is ordered before (size, addr).
-func (s *freeSet) before(size, addr uint64) blockID {
+// before returns the last block that is ordered before (size, rank).
+func (s *freeSet) before(size, rank uint64) blockID {
 	c, high := uint(classCount-1), padKey
 	if size < maxBlockSize {
 		c, high = locate(size)
-		high |= addr >> unitBits
+		high |= rank >> unitBits
 	}
 	w := c / 64
 	word := s.words[w] & (2<<(c%64) - 1)

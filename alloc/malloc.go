@@ -70,8 +70,8 @@ func (a *Allocator) mallocBlock(size, stream, thread uint64, locked bool) (block
 			}
 		}
 	} else {
-		if a.cfg.GraphCaptureRecordStreamReuse {
-			a.reuseInCapture(stream)
+		if err := a.beginRouted(stream); err != nil {
+			return noBlock, err
 		}
 		private = a.routed(stream, thread)
 	}
@@ -101,6 +101,34 @@ func (a *Allocator) mallocBlock(size, stream, thread uint64, locked bool) (block
 	return a.handOut(id, size, rounded, expandable), nil
 }
 
+// begin is what comes first in a request (spec 3 step 1).
+func (a *Allocator) begin(stream uint64) error {
+	if len(a.routes) != 0 {
+		return a.beginRouted(stream)
+	}
+	return a.processEvents()
+}
+
+// home returns where a request looks for memory, in the default pools or in a
+// private one, and whether it may use expandable segments there.
+func (a *Allocator) home(private *privatePool, kind poolKind, stream uint64) (sp *streamPool, expandable bool) {
+	if private == nil {
+		return a.streamPoolFor(a.pools[kind], stream), a.cfg.ExpandableSegments
+	}
+	return a.streamPoolFor(private.pools[kind], stream), a.cfg.ExpandableSegments && private.source == nil
+}
+
+// beginRouted is begin while a route is active.
+func (a *Allocator) beginRouted(stream uint64) error {
+	if !a.capturing(stream) {
+		return a.processEvents()
+	}
+	if a.cfg.GraphCaptureRecordStreamReuse {
+		a.reuseInCapture(stream)
+	}
+	return nil
+}
+
 // search finds the free block to use, takes it out of the free set and
 // returns it (spec 2.2).
 func (a *Allocator) search(sp *streamPool, rounded uint64, expandable bool) blockID {
@@ -115,7 +143,7 @@ func (a *Allocator) search(sp *streamPool, rounded uint64, expandable bool) bloc
 		return noBlock
 	}
 	b := &a.blocks[id]
-	sp.free.remove(b.size, b.addr)
+	sp.free.remove(b.size, b.rank)
 	return id
 }
 
@@ -123,6 +151,9 @@ func (a *Allocator) search(sp *streamPool, rounded uint64, expandable bool) bloc
 // be used.
 func (a *Allocator) candidate(sp *streamPool, rounded uint64, expandable bool) (blockID, MissReason) {
 	id := sp.free.ceil(rounded)
+	if a.choosy {
+		id = a.chosen(sp, id, rounded, expandable)
+	}
 	if id == noBlock {
 		return noBlock, TooSmall
 	}
@@ -151,7 +182,7 @@ func (a *Allocator) candidate(sp *streamPool, rounded uint64, expandable bool) (
 func (a *Allocator) leastGrowable(sp *streamPool, id blockID) blockID {
 	least := a.growableSize(id)
 	for a.blocks[id].expandable {
-		next := sp.free.after(a.blocks[id].size, a.blocks[id].addr)
+		next := a.freeAfter(sp, id)
 		if next == noBlock {
 			break
 		}
@@ -176,7 +207,7 @@ func (a *Allocator) growableSize(id blockID) uint64 {
 // nextPlain skips free blocks of expandable segments.
 func (a *Allocator) nextPlain(sp *streamPool, id blockID) blockID {
 	for id != noBlock && a.blocks[id].expandable {
-		id = sp.free.after(a.blocks[id].size, a.blocks[id].addr)
+		id = a.freeAfter(sp, id)
 	}
 	return id
 }
@@ -201,7 +232,7 @@ func (a *Allocator) miss(r *request) (blockID, error) {
 	if id, err := a.recalled(r, false); id != noBlock || err != nil {
 		return id, err
 	}
-	if r.streamPool.pool.private == nil {
+	if !a.rules.OverflowLast {
 		if id := a.searchOverflow(r); id != noBlock {
 			return id, nil
 		}
@@ -213,11 +244,11 @@ func (a *Allocator) miss(r *request) (blockID, error) {
 			return id, err
 		}
 	}
-	if len(a.routes) == 0 {
+	if !a.capturing(r.stream) {
 		if a.explain != nil {
 			a.explain(FullRelease{Retry: true})
 		}
-		if err := a.releaseCached(); err != nil {
+		if err := a.releaseCached(false); err != nil {
 			return noBlock, err
 		}
 		// The free sets are not searched again, even if the release made
@@ -225,6 +256,11 @@ func (a *Allocator) miss(r *request) (blockID, error) {
 		a.stats.allocRetries++
 		if id, err := a.obtain(r); id != noBlock || err != nil {
 			return id, err
+		}
+	}
+	if a.rules.OverflowLast {
+		if id := a.searchOverflow(r); id != noBlock {
+			return id, nil
 		}
 	}
 	if len(a.private.orphans) != 0 {
@@ -286,8 +322,11 @@ func (a *Allocator) reclaimed(locked bool) bool {
 
 // searchOverflow looks for a cached block in the pools registered with
 // use_on_oom (spec 3 step 9). From there on the request belongs to that pool
-// and expandable segments are off for it.
+// and expandable segments are off for it. A request for a private pool finds none.
 func (a *Allocator) searchOverflow(r *request) blockID {
+	if r.streamPool.pool.private != nil {
+		return noBlock
+	}
 	kind := r.streamPool.pool.kind
 	found := noBlock
 	a.private.overflow.each(func(p PoolID) bool {
@@ -317,7 +356,7 @@ func (a *Allocator) obtain(r *request) (blockID, error) {
 		}
 		return noBlock, nil
 	}
-	if r.expandable {
+	if r.expandable && !(a.rules.PlainPrivate && r.streamPool.pool.private != nil) {
 		return a.grow(r.streamPool, r.rounded)
 	}
 	return a.obtainSegment(r)
@@ -353,7 +392,7 @@ func (a *Allocator) obtainSegment(r *request) (blockID, error) {
 	seg := a.newSegment(segment{base: addr, size: r.segment, streamPool: r.streamPool.id})
 	id := a.newBlock()
 	a.segments[seg].head = id
-	a.blocks[id] = block{addr: addr, size: r.segment, streamPool: r.streamPool.id, seg: seg}
+	a.blocks[id] = block{addr: addr, size: r.segment, streamPool: r.streamPool.id, seg: seg, rank: a.created}
 	a.reserved += r.segment
 	a.stats.add(p.kind, statSegment, 1)
 	a.stats.add(p.kind, statReservedBytes, int64(r.segment))

@@ -78,17 +78,52 @@ func (a *Allocator) insertFree(id blockID) {
 	b := &a.blocks[id]
 	sp := a.streamPools[b.streamPool]
 	b.state = stateFree
-	b.entered = sp.pool.searches
-	sp.free.insert(b.size, b.addr, id)
+	b.entered = uint32(sp.pool.searches)
+	sp.free.insert(b.size, a.ranked(b), id)
 }
 
 // removeFree takes a block out of its stream pool's free set.
 func (a *Allocator) removeFree(id blockID) {
 	b := &a.blocks[id]
-	a.streamPools[b.streamPool].free.remove(b.size, b.addr)
+	a.streamPools[b.streamPool].free.remove(b.size, b.rank)
 }
 
-// freeBlocks appends the pool's free blocks in set order: stream, size, address.
+// freeAfter returns the free block that follows another in the order of its
+// stream pool's set.
+func (a *Allocator) freeAfter(sp *streamPool, id blockID) blockID {
+	b := &a.blocks[id]
+	return sp.free.after(b.size, b.rank)
+}
+
+// leastUnaligned returns the smallest block of at least size bytes, of those the
+// first, starting at where the free set has the size. The set counts in whole
+// units, so blocks of sizes that begin with the same unit are in no order.
+func (a *Allocator) leastUnaligned(sp *streamPool, id blockID, size uint64) blockID {
+	best := noBlock
+	for ; id != noBlock; id = a.freeAfter(sp, id) {
+		b := &a.blocks[id]
+		if best != noBlock && b.size>>unitBits > a.blocks[best].size>>unitBits {
+			break
+		}
+		if b.size >= size && (best == noBlock || b.size < a.blocks[best].size) {
+			best = id
+		}
+	}
+	return best
+}
+
+// freeBlocks returns the free blocks of all pools.
+func (a *Allocator) freeBlocks() []blockID {
+	var ids []blockID
+	for _, sp := range a.streamPools {
+		if sp != nil {
+			ids = sp.free.appendAll(ids)
+		}
+	}
+	return ids
+}
+
+// freeBlocks appends the pool's free blocks in set order: stream, size, rank.
 func (p *pool) freeBlocks(ids []blockID) []blockID {
 	for _, sp := range p.streamPools {
 		ids = sp.free.appendAll(ids)

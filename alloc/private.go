@@ -45,18 +45,38 @@ type SegmentSource interface {
 
 // route redirects allocations to a private pool (spec 8.3).
 type route struct {
-	pool   *privatePool
-	accept func(stream, thread uint64) bool
+	pool    *privatePool
+	accept  func(stream, thread uint64) bool
+	capture bool // a graph is captured, not only memory redirected
 }
 
 // routed returns the pool of the newest route that accepts, or nil.
 func (a *Allocator) routed(stream, thread uint64) *privatePool {
+	var found *privatePool
 	for i := len(a.routes) - 1; i >= 0; i-- {
-		if a.routes[i].accept(stream, thread) {
-			return a.routes[i].pool
+		if !a.routes[i].accept(stream, thread) {
+			continue
+		}
+		found = a.routes[i].pool
+		if !a.rules.OldestRoute {
+			break
 		}
 	}
-	return nil
+	return found
+}
+
+// capturing reports whether routes keep a request or a free on stream from asking
+// for events and from emptying the cache (spec 8.4).
+func (a *Allocator) capturing(stream uint64) bool {
+	if !a.rules.CaptureOnly {
+		return len(a.routes) != 0
+	}
+	return slices.ContainsFunc(a.routes, func(r route) bool { return r.capture && r.accept(stream, 0) })
+}
+
+// capturingAny is capturing for a call that names no stream.
+func (a *Allocator) capturingAny() bool {
+	return slices.ContainsFunc(a.routes, func(r route) bool { return r.capture || !a.rules.CaptureOnly })
 }
 
 // addPoolUse returns the pool with the given id with its use count raised, making
@@ -88,7 +108,7 @@ func (a *Allocator) dropPoolUse(p *privatePool) {
 }
 
 // beginRoute holds the pool and redirects accepted allocations to it.
-func (a *Allocator) beginRoute(id PoolID, accept func(stream, thread uint64) bool) (*privatePool, error) {
+func (a *Allocator) beginRoute(id PoolID, capture bool, accept func(stream, thread uint64) bool) (*privatePool, error) {
 	if slices.ContainsFunc(a.routes, func(r route) bool { return r.pool.id == id }) {
 		return nil, &PoolError{ID: id, Problem: "already receives allocations"}
 	}
@@ -96,7 +116,7 @@ func (a *Allocator) beginRoute(id PoolID, accept func(stream, thread uint64) boo
 	if err != nil {
 		return nil, err
 	}
-	a.routes = append(a.routes, route{p, accept})
+	a.routes = append(a.routes, route{p, accept, capture})
 	return p, nil
 }
 
@@ -160,14 +180,15 @@ func (m *MemPool) ID() PoolID { return m.pool.id }
 
 // Begin directs the allocations of one thread to the pool until End. While any
 // pool receives allocations the device does not flush its cache when memory
-// runs out, and frees of memory used on several streams wait (spec 8.4).
+// runs out, and frees of memory used on several streams wait (spec 8.4); from
+// PyTorch 2.13 on only captures have these effects.
 func (m *MemPool) Begin(thread uint64) error {
 	m.a.mu.Lock()
 	defer m.a.mu.Unlock()
 	if m.closed {
 		return &PoolError{ID: m.pool.id, Problem: "is closed"}
 	}
-	_, err := m.a.beginRoute(m.pool.id, func(_, t uint64) bool { return t == thread })
+	_, err := m.a.beginRoute(m.pool.id, false, func(_, t uint64) bool { return t == thread })
 	return err
 }
 
@@ -192,7 +213,7 @@ func (m *MemPool) Close() error {
 	if m.closed {
 		return &PoolError{ID: m.pool.id, Problem: "is closed"}
 	}
-	if len(a.routes) != 0 {
+	if a.capturingAny() {
 		return &RouteActiveError{Doing: "closing pool " + m.pool.id.String()}
 	}
 	m.closed = true
@@ -229,13 +250,23 @@ type Capture struct {
 // BeginCapture directs the allocations of the streams that accept names to a
 // pool: the one with the given id, or a new one for the zero id (spec 5.7).
 func (a *Allocator) BeginCapture(pool PoolID, accept func(stream uint64) bool) (*Capture, error) {
+	return a.route(pool, true, accept)
+}
+
+// RouteStreams is BeginCapture without a graph: the allocations of the streams go
+// to the pool, and nothing is captured.
+func (a *Allocator) RouteStreams(pool PoolID, accept func(stream uint64) bool) (*Capture, error) {
+	return a.route(pool, false, accept)
+}
+
+func (a *Allocator) route(pool PoolID, capture bool, accept func(stream uint64) bool) (*Capture, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if pool == (PoolID{}) {
 		a.private.captures++
 		pool = PoolID{a.private.captures, 0}
 	}
-	p, err := a.beginRoute(pool, func(stream, _ uint64) bool { return accept(stream) })
+	p, err := a.beginRoute(pool, capture, func(stream, _ uint64) bool { return accept(stream) })
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +311,7 @@ func (c *Capture) Close() error {
 	}
 	c.a.mu.Lock()
 	defer c.a.mu.Unlock()
-	if len(c.a.routes) != 0 {
+	if c.a.capturingAny() {
 		return &RouteActiveError{Doing: "closing pool " + c.pool.id.String()}
 	}
 	return c.a.releaseFreeable(c.pool)

@@ -17,7 +17,7 @@ import (
 var confs = []string{
 	"", "expandable_segments:True", "max_split_size_mb:40", "garbage_collection_threshold:0.5",
 	"expandable_segments:True,max_split_size_mb:32,garbage_collection_threshold:0.6",
-	"roundup_power2_divisions:[1:2,4:4,32:8,>:16]", "large_segment_size_mb:32",
+	"roundup_power2_divisions:[1:2,4:4,32:8,>:16]", "roundup_power2_divisions:1", "large_segment_size_mb:32",
 	"max_split_size_mb:64,max_non_split_rounding_mb:50,expandable_segments:False",
 	"graph_capture_record_stream_reuse:True", "release_lock_on_cudamalloc:True",
 }
@@ -49,6 +49,9 @@ func (g *scriptGen) device() string {
 	line := "device total=" + g.oneOf("512MiB", "1GiB", "80GiB") + " conf=" + g.oneOf(confs...)
 	if g.IntN(2) == 0 {
 		line += " events=manual"
+	}
+	if g.IntN(2) == 0 {
+		line += " pytorch=" + g.oneOf("2.3", "2.4", "2.9", "2.10", "2.12", "2.13")
 	}
 	if g.IntN(2) == 0 {
 		line += " limit=" + g.oneOf("104857600", "314572800")

@@ -1,6 +1,10 @@
 package alloc
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
 
 // EmptyCache gives all cached memory that can be given back to the driver:
 // PyTorch's torch.cuda.empty_cache() for this device.
@@ -13,15 +17,15 @@ func (a *Allocator) EmptyCache() error {
 	if a.explain != nil {
 		a.explain(FullRelease{})
 	}
-	err := a.releaseCached()
+	err := a.releaseCached(a.capturingAny())
 	a.afterOperation()
 	return err
 }
 
 // releaseCached is the full release of spec 7.2: the default pools unless a
-// route is active, and the private pools that nobody uses any more.
-func (a *Allocator) releaseCached() error {
-	if len(a.routes) == 0 {
+// route keeps them, and the private pools that nobody uses any more.
+func (a *Allocator) releaseCached(capturing bool) error {
+	if !capturing {
 		if err := a.synchronize(nil); err != nil {
 			return err
 		}
@@ -105,6 +109,7 @@ func (a *Allocator) rescue() (bool, error) {
 func (a *Allocator) releasePool(p *pool) error {
 	ids := p.freeBlocks(a.scratch[:0])
 	a.scratch = ids
+	a.orderTies(ids)
 	expandable := ids[:0]
 	for _, id := range ids {
 		switch b := &a.blocks[id]; {
@@ -117,6 +122,9 @@ func (a *Allocator) releasePool(p *pool) error {
 		case a.explain != nil:
 			a.explainPinned(b)
 		}
+	}
+	if a.rules.unaligned {
+		slices.SortStableFunc(expandable, func(x, y blockID) int { return cmp.Compare(a.blocks[x].size, a.blocks[y].size) })
 	}
 	for _, id := range expandable {
 		if err := a.unmap(id); err != nil {
@@ -194,16 +202,18 @@ func (a *Allocator) releaseTargeted(r *request) (bool, error) {
 	}
 	set := &r.streamPool.free
 	id := set.ceil(want)
+	a.assertPlain(id)
 	if id != noBlock && a.releasable(id) {
 		return true, a.releaseSegment(id)
 	}
-	size, addr := want, uint64(0)
+	size, rank := want, uint64(0)
 	for released := uint64(0); released < want; {
-		id = set.before(size, addr)
+		id = set.before(size, rank)
 		if id == noBlock || a.blocks[id].size < a.cfg.MaxSplitSize {
 			return false, nil
 		}
-		size, addr = a.blocks[id].size, a.blocks[id].addr
+		size, rank = a.blocks[id].size, a.blocks[id].rank
+		a.assertPlain(id)
 		if a.releasable(id) {
 			if err := a.releaseSegment(id); err != nil {
 				return false, err
@@ -212,6 +222,14 @@ func (a *Allocator) releaseTargeted(r *request) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// assertPlain notes where a release of PyTorch stops that cannot tell expandable
+// memory apart when it looks for a segment to give back.
+func (a *Allocator) assertPlain(id blockID) {
+	if b := &a.blocks[id]; a.rules.ExpandableAsserts && b.expandable {
+		a.setUndefined(PoolID{}, fmt.Sprintf("the block at %#x is to be given back as a segment, and is in an expandable one (internal assert !expandable_segment_)", b.addr))
+	}
 }
 
 // releasable reports whether a free block is a whole plain segment. Oversize

@@ -42,6 +42,7 @@ func (a *Allocator) Restore(segments []Segment, reserved ...Span) error {
 			return fmt.Errorf("restoring the segment at %#x: %w", s.Address, err)
 		}
 	}
+	a.restoredOrder()
 	a.stats.updatePeaks()
 	a.afterOperation()
 	return nil
@@ -204,7 +205,7 @@ func (a *Allocator) restoreUnmapped(sp *streamPool, seg segmentID, from, to uint
 		return noBlock
 	}
 	id := a.newBlock()
-	a.blocks[id] = block{addr: from, size: to - from, streamPool: sp.id, seg: seg, expandable: true}
+	a.blocks[id] = block{addr: from, size: to - from, streamPool: sp.id, seg: seg, expandable: true, rank: a.created}
 	a.insertUnmapped(id)
 	return id
 }
@@ -231,6 +232,7 @@ func (r *restorer) blocks(s *Segment) error {
 			active = append(active, b)
 		}
 	}
+	unit := a.rules.unit()
 	for i, b := range active {
 		limit := end
 		if i+1 < len(active) {
@@ -242,7 +244,7 @@ func (r *restorer) blocks(s *Segment) error {
 		if b.Size == 0 {
 			b.Size = a.impliedSize(r.sp.pool, b.RequestedSize, limit-b.Address)
 		}
-		if b.Size == 0 || b.Size%MinBlock != 0 || (b.Address-s.Address)%MinBlock != 0 || b.Size > limit-b.Address || b.RequestedSize > b.Size {
+		if b.Size == 0 || b.Size%unit != 0 || (b.Address-s.Address)%unit != 0 || b.Size > limit-b.Address || b.RequestedSize > b.Size {
 			return fmt.Errorf("a block of %d bytes for a request of %d does not fit at %#x", b.Size, b.RequestedSize, b.Address)
 		}
 		r.appendFree(b.Address, stale)
@@ -264,7 +266,7 @@ func (a *Allocator) impliedSize(p *pool, request, available uint64) uint64 {
 
 func (r *restorer) appendBlock(b block) blockID {
 	id := r.a.newBlock()
-	b.prev, b.streamPool, b.seg = r.last, r.sp.id, r.seg
+	b.prev, b.streamPool, b.seg, b.rank = r.last, r.sp.id, r.seg, r.a.created
 	b.expandable = r.a.segments[r.seg].expandable()
 	r.a.blocks[id] = b
 	if r.last == noBlock {
@@ -333,6 +335,9 @@ func (a *Allocator) Fits(pool PoolID, size, stream uint64) bool {
 	if !found {
 		return false
 	}
+	choosy := a.choosy
+	a.choosy = a.rules.unaligned // the question is not which one
 	_, why := a.candidate(p.streamPools[i], rounded, expandable)
+	a.choosy = choosy
 	return why == missNone
 }

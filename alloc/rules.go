@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"sort"
 
+	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -30,26 +31,41 @@ const (
 // maxRequest is the least size that fails at once.
 const maxRequest = 1 << 60
 
-// Rules are the arithmetic of sizes under given settings, and its inverse: from a
-// request to its block and segment, and from a block or segment back to the
-// request. An [Allocator] follows them; readers of traces use them too.
+// Rules are those of one release of PyTorch under given settings: what it does
+// otherwise than 2.11, and the arithmetic of sizes with its inverse, from a request
+// to its block and segment, and from a block or segment back to the request. An
+// [Allocator] follows them; readers of traces use them too.
 type Rules struct {
+	Differences
 	mediumSegment uint64 // segments that requests below OwnSegmentMin share; granule of the large pool
 	divisions     [16]uint64
-	divided       bool // some entry of divisions is above 1
+	divided       bool // some entry of divisions changes how requests are rounded
+	unaligned     bool // not every size is a multiple of MinBlock
 }
 
-// RulesOf returns the rules under the given settings. A large segment size of 0,
-// which PyTorch refuses but a broken file may contain, counts as the default.
-func RulesOf(s settings.Settings) Rules {
-	r := Rules{mediumSegment: s.LargeSegmentSize, divisions: s.RoundupPower2Divisions}
+// RulesOf returns the rules of a release under the given settings; version 0 is
+// [pytorch.Default]. A large segment size of 0, which PyTorch refuses but a broken
+// file may contain, counts as the default.
+func RulesOf(s settings.Settings, v pytorch.Version) Rules { return DifferencesOf(v).rules(s) }
+
+func (d Differences) rules(s settings.Settings) Rules {
+	r := Rules{Differences: d, mediumSegment: s.LargeSegmentSize, divisions: s.RoundupPower2Divisions}
 	if r.mediumSegment == 0 {
 		r.mediumSegment = settings.Default().LargeSegmentSize
 	}
 	for _, d := range r.divisions {
-		r.divided = r.divided || d > 1
+		r.unaligned = r.unaligned || d == 1 && r.UnroundedOne
+		r.divided = r.divided || r.unaligned || d > 1
 	}
 	return r
+}
+
+// unit returns what every size and address of a block is a multiple of.
+func (r *Rules) unit() uint64 {
+	if r.unaligned {
+		return 1
+	}
+	return MinBlock
 }
 
 // Tightest returns the settings under which blocks take the least memory: without divisions
@@ -88,10 +104,11 @@ func LeastRounded(rounded uint64) uint64 { return rounded / 3 * 2 }
 // divisionsOf returns the number of steps between two powers of two to which a
 // request is rounded up; 0 if it is rounded to whole minimal blocks.
 func (r *Rules) divisionsOf(request uint64) uint64 {
-	if d := r.divisions[RoundingEntry(request)]; d > 1 && request > MinBlock*d {
-		return d
+	d := r.divisions[RoundingEntry(request)]
+	if d == 0 || d == 1 && !r.UnroundedOne || request <= MinBlock*d {
+		return 0
 	}
-	return 0
+	return d
 }
 
 // RoundingEntry returns the index in settings.Settings.RoundupPower2Divisions of
@@ -102,7 +119,7 @@ func RoundingEntry(request uint64) int {
 
 // roundToDivision rounds up to one of the d equal steps between two powers of two.
 func roundToDivision(request, d uint64) uint64 {
-	if request&(request-1) == 0 {
+	if d == 1 || request&(request-1) == 0 {
 		return request
 	}
 	return roundUp(request, divisionStep(request, d))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/sim"
+	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -35,7 +36,7 @@ func TestRound(t *testing.T) {
 			513: 1024, 1024: 1024, 1048577: 2097152,
 		},
 	} {
-		r := alloc.RulesOf(parse(t, conf))
+		r := alloc.RulesOf(parse(t, conf), pytorch.Default)
 		for request, want := range vectors {
 			if got := r.Round(request); got != want {
 				t.Errorf("%q: %d is rounded to %d, want %d", conf, request, got, want)
@@ -46,7 +47,7 @@ func TestRound(t *testing.T) {
 
 // TestSegmentSize has the vectors of spec 1.3.
 func TestSegmentSize(t *testing.T) {
-	r := alloc.RulesOf(settings.Default())
+	r := alloc.RulesOf(settings.Default(), pytorch.Default)
 	for request, want := range map[uint64]uint64{
 		1048576: 2 << 20, 1048577: 20 << 20, 10485248: 20 << 20, 10485249: 10 << 20,
 		10485761: 12 << 20, 20971521: 22 << 20, 104857607: 102 << 20,
@@ -60,7 +61,7 @@ func TestSegmentSize(t *testing.T) {
 // TestRulesWithoutSegmentSize: a broken file may lack the size that granules are
 // counted in.
 func TestRulesWithoutSegmentSize(t *testing.T) {
-	r, want := alloc.RulesOf(settings.Settings{}), alloc.RulesOf(settings.Default())
+	r, want := alloc.RulesOf(settings.Settings{}, pytorch.Default), alloc.RulesOf(settings.Default(), pytorch.Default)
 	if r != want {
 		t.Errorf("%+v, want %+v", r, want)
 	}
@@ -90,10 +91,10 @@ func drawRequest(t *rapid.T, s settings.Settings) uint64 {
 
 // TestInverses holds the inverse rules against the forward ones.
 func TestInverses(t *testing.T) {
-	tightest := alloc.RulesOf(alloc.Tightest())
+	tightest := alloc.RulesOf(alloc.Tightest(), pytorch.Default)
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSettings(t)
-		r, other := alloc.RulesOf(s), alloc.RulesOf(drawSettings(t))
+		r, other := alloc.RulesOf(s, pytorch.Default), alloc.RulesOf(drawSettings(t), pytorch.Default)
 		request := drawRequest(t, s)
 		rounded := r.Round(request)
 		if rounded < request || rounded%alloc.MinBlock != 0 || r.Round(rounded) != rounded || r.Large(request) != r.Large(rounded) {

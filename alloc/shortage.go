@@ -28,7 +28,7 @@ func (s Shortage) Free() uint64 { return s.Usable + s.Streams + s.Kinds + s.Priv
 func (a *Allocator) Shortage(e *OutOfMemoryError) Shortage {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s := Shortage{Routed: len(a.routes) != 0, Expandable: a.cfg.ExpandableSegments}
+	s := Shortage{Routed: a.capturing(e.Stream), Expandable: a.cfg.ExpandableSegments}
 	kind := kindOf(e.Rounded)
 	for _, sp := range a.streamPools {
 		if sp == nil {

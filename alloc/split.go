@@ -51,13 +51,13 @@ func (a *Allocator) handOutSplit(id blockID, size, rounded uint64, split bool) b
 		f := &a.blocks[front]
 		f.addr, f.size = b.addr, rounded
 		f.streamPool, f.seg, f.expandable = b.streamPool, b.seg, b.expandable
-		f.events, f.uses = 0, noUses
+		f.events, f.uses, f.rank = 0, noUses, a.created
 		a.linkBefore(id, front)
 		b.addr += rounded
 		b.size = rest
 		b.state = stateFree
-		b.entered = p.searches
-		sp.free.insert(rest, b.addr, id)
+		b.entered = uint32(p.searches)
+		sp.free.insert(rest, a.ranked(b), id)
 		id, b = front, f
 	} else if b.split() && !b.expandable {
 		a.stats.addSplit(p.kind, -1, -int64(b.size))

@@ -61,7 +61,7 @@ func (a *Allocator) recordStream(id blockID, stream uint64) {
 	}
 	u := &a.uses[b.uses]
 	u.streams = addStream(u.streams, stream)
-	if len(a.routes) != 0 {
+	if a.capturing(stream) {
 		u.routed = addStream(u.routed, stream)
 	}
 }
@@ -166,9 +166,6 @@ func (a *Allocator) processEvents() error {
 // synchronize waits for all events, or for those that guard blocks of one
 // private pool, and returns their blocks (spec 5.4).
 func (a *Allocator) synchronize(only *privatePool) error {
-	if len(a.routes) != 0 {
-		return &RouteActiveError{Doing: "synchronizing"}
-	}
 	a.stats.syncs++
 	if err := a.processDeferred(); err != nil {
 		return err
@@ -254,7 +251,9 @@ func (a *Allocator) processDeferred() error {
 	for i, id := range blocks {
 		b := &a.blocks[id]
 		u := &a.uses[b.uses]
-		u.streams = slices.DeleteFunc(u.streams, func(s uint64) bool { return slices.Contains(u.routed, s) })
+		if !a.rules.KeptStreams {
+			u.streams = slices.DeleteFunc(u.streams, func(s uint64) bool { return slices.Contains(u.routed, s) })
+		}
 		if err := a.insertEvents(id); err != nil {
 			a.deferred = append(a.deferred, blocks[i+1:]...)
 			failed = err

@@ -31,7 +31,7 @@ func (a *Allocator) Usage() Usage {
 func (a *Allocator) Trim(least uint64) (released uint64, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.routes) != 0 {
+	if a.capturingAny() {
 		return 0, &RouteActiveError{Doing: "trimming"}
 	}
 	if _, err := a.recall(true); err != nil {
@@ -44,7 +44,7 @@ func (a *Allocator) Trim(least uint64) (released uint64, err error) {
 	if a.explain != nil {
 		a.explain(FullRelease{})
 	}
-	err = a.releaseCached()
+	err = a.releaseCached(false)
 	a.afterOperation()
 	return before - a.reserved, err
 }

@@ -103,7 +103,7 @@ def step(n=None):
     """Say that step n begins; without n, the one after the last, from 1.
 
     Events that this thread causes from here on carry "step n" as user_metadata
-    if this PyTorch can do that (2.11 can). Those of the backward pass, which has
+    if this PyTorch can do that (2.10 and later can). Those of the backward pass, which has
     threads of its own, do not; the file has the time of each step for them.
     """
     try:

@@ -471,6 +471,9 @@ class _Answers:
         self.started = set()  # devices that are in use
         parameters = inspect.signature(torch.cuda.memory._record_memory_history).parameters
         self.knows_host = "record_pinned_host_memory" in parameters  # then snapshots have keys for it
+        # From 2.12 on, requests that throw_on_cudamalloc_oom refused. Ashlar does not have it.
+        self.more_stats = {"num_oom_rejections": 0} if _version(torch) >= (2, 12) else {}
+        self.conf = None  # the settings text that the job gave last
 
     def install(self):
         history = self.history
@@ -492,6 +495,7 @@ class _Answers:
             "_cuda_cudaCachingAllocator_enable": self.enable_caching,
             "_cuda_cudaCachingAllocator_set_allocator_settings": self.configurer("_cuda_cudaCachingAllocator_set_allocator_settings"),
             "_accelerator_setAllocatorSettings": self.configurer("_accelerator_setAllocatorSettings"),
+            "_accelerator_getAllocatorSettings": self.configured,
             # These may ask PyTorch's own allocator, which nobody uses.
             "_accelerator_isAllocatorInitialized": lambda: self.torch.cuda.is_initialized(),
             "_accelerator_emptyCache": lambda: self.torch.cuda.empty_cache(),
@@ -531,7 +535,7 @@ class _Answers:
         return True
 
     def stats(self, device):
-        return self.ashlar.stats(device) if self.used(device) else self.ashlar.unused_stats()
+        return {**(self.ashlar.stats(device) if self.used(device) else self.ashlar.unused_stats()), **self.more_stats}
 
     def resetter(self, function, early):
         """early: whether it may be called before CUDA has started."""
@@ -599,12 +603,16 @@ class _Answers:
     def configurer(self, name):
         def configure(conf):
             self.ashlar.do("ashlar_configure", conf.encode())
+            self.conf = conf
             # Page-locked memory of the host stays PyTorch's.
             pinned = ",".join(item for item in conf.split(",") if item.strip().startswith("pinned_"))
             if pinned:
                 self.replaced[name](pinned)
 
         return configure
+
+    def configured(self):
+        return self.replaced["_accelerator_getAllocatorSettings"]() if self.conf is None else self.conf
 
     def close(self):
         """Before Python ends, after which it must not be called back."""
@@ -619,14 +627,18 @@ _forever = []  # what C code may still point at
 _answers = None  # None: not installed
 
 
+def _version(torch):
+    found = re.match(r"(\d+)\.(\d+)", str(torch.__version__))
+    return tuple(map(int, found.groups())) if found else (0, 0)
+
+
 def _install():
     global _answers
     if os.environ.get("ASHLAR") == "0":
         return
     import torch
 
-    found = re.match(r"(\d+)\.(\d+)", str(torch.__version__))
-    if found is None or tuple(map(int, found.groups())) < TORCH:
+    if _version(torch) < TORCH:
         raise ImportError("ashlar_torch: needs PyTorch %d.%d or later; this is %s" % (*TORCH, torch.__version__))
     if torch.version.cuda is None:
         raise ImportError("ashlar_torch: PyTorch %s is built without CUDA; set ASHLAR=0 to run without Ashlar" % torch.__version__)

@@ -9,7 +9,7 @@ from torch_case import MODULE, JobCase, library
 
 
 class TestVersions(JobCase):
-    """How many arguments PyTorch passes grew from 4 in 2.4 to 10 in 2.14."""
+    """How many arguments PyTorch passes grew from 4 in 2.4 to 10 in 2.14, and functions came and went."""
 
     def test_history(self):
         for known in range(4, 12):
@@ -45,6 +45,49 @@ class TestVersions(JobCase):
                         work()
                         assert events() == ["free_requested", "free_completed"], events()
                 """.replace("known", str(known)), FAKE_HISTORY=str(known))
+
+    def test_every_version(self):
+        """What a job does, with the functions that each version has, called as it calls them."""
+        for minor in range(4, 14):
+            with self.subTest(version="2.%d" % minor):
+                self.job("""
+                    import warnings
+                    c, memory = torch._C, torch.cuda.memory
+                    seen = []
+                    torch.cuda.init()
+                    memory._record_memory_history("all", "all", "python", 100)
+                    c._cuda_attach_out_of_memory_observer(lambda *args: seen.append(args))
+                    if hasattr(c, "_cuda_setMemoryMetadata"):
+                        c._cuda_setMemoryMetadata("step 1")
+                    block = torch.take(3000)
+                    stats = torch.cuda.memory_stats()
+                    assert len(stats) == 122 + (minor >= 12), len(stats)
+                    assert stats.get("num_oom_rejections") == (0 if minor >= 12 else None)
+                    assert torch.cuda.memory_allocated() == 3072
+                    torch.cuda.set_per_process_memory_fraction(0.5)
+                    if minor >= 6:
+                        assert torch.cuda.get_per_process_memory_fraction() == 0.5
+                        with warnings.catch_warnings(record=True) as warned:
+                            memory.caching_allocator_enable(False)
+                        assert len(warned) == 1
+                    data = memory._snapshot()
+                    assert data["segments"] == torch.cuda.memory_snapshot()
+                    (mapped, event) = data["device_traces"][0]
+                    assert [f["name"] for f in event["frames"]] == ["take", "<module>"]
+                    assert event["user_metadata"] == ("step 1" if minor >= 10 else "")
+                    old, new = "_cuda_cudaCachingAllocator_set_allocator_settings", "_accelerator_setAllocatorSettings"
+                    assert (hasattr(c, old), hasattr(c, new)) == (minor < 10, minor >= 10)
+                    getattr(c, new if minor >= 10 else old)("garbage_collection_threshold:0.5")
+                    assert ashlar_torch.settings()["garbage_collection_threshold"] == 0.5
+                    if minor >= 12:
+                        assert c._accelerator_getAllocatorSettings() == "garbage_collection_threshold:0.5"
+                        assert memory._allocation_traceback(block[0])
+                    if minor >= 9:
+                        assert c._accelerator_getDeviceStats(0)["allocation"]["all"]["current"] == 1
+                    torch.drop(block)
+                    torch.cuda.empty_cache()
+                    assert torch.cuda.memory_reserved() == 0
+                """.replace("minor", str(minor)), FAKE_TORCH="2.%d.0+fake" % minor)
 
     def test_by_name(self):
         """Nothing passes them by name today, and nothing forbids it."""

@@ -11,6 +11,7 @@ import (
 	"github.com/ashlar-mem/ashlar/driver/host"
 	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
+	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -116,7 +117,7 @@ func work(a *alloc.Allocator, e entry) error {
 func state(s settings.Settings) []alloc.Segment {
 	addr, size := uint64(0x7e0000000000), uint64(64*mib)
 	if s.ExpandableSegments {
-		rules := alloc.RulesOf(s)
+		rules := alloc.RulesOf(s, pytorch.Default)
 		addr, size = 0x400000000, 2*rules.Granule(true)
 	}
 	return []alloc.Segment{{

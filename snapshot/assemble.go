@@ -21,6 +21,8 @@ type parts struct {
 	extra                  trace.Extra
 	known                  bool // one of the keys that make a snapshot is there
 	hasHost                bool
+	annotated              bool // external_annotations is there, maybe empty
+	complete               bool // the whole dictionary was read: what it lacks, the writer left out
 }
 
 // assemble makes the traces of a complete file.
@@ -30,6 +32,7 @@ func (b *builder) assemble(f *File, top pickle.Value) error {
 	switch b.machine.KindOf(top) {
 	case pickle.Dict:
 		err = b.fields(f, &p, b.machine.Items(top))
+		p.complete = true
 	case pickle.List:
 		p.known = true
 		p.segments, err = b.spans(recSegment, "the list", b.machine.Items(top))
@@ -76,6 +79,7 @@ func (b *builder) fields(f *File, p *parts, pairs []pickle.Value) error {
 			p.known, p.hasHost = true, true
 			p.hostTraces, err = b.traceSpans(key, v)
 		case keyAnnotations:
+			p.annotated = true
 			p.annotations, err = b.listSpans(recAnnotation, key, v)
 		case keySettings:
 			err = b.settings(f, p, v)
@@ -169,9 +173,11 @@ func (b *builder) finish(f *File, p *parts) error {
 	f.Extra = p.extra
 	f.lists = len(p.traces)
 	annotations := gather(&b.annotations, p.annotations)
+	platform := b.platform(p)
+	writer := writerOn(platform, b.writer(p))
 	newTrace := func(device int) *trace.Trace {
 		return &trace.Trace{
-			Device: device, Strings: b.strings, Stacks: b.stacks,
+			Device: device, Strings: b.strings, Stacks: b.stacks, Writer: writer, Platform: platform,
 			Annotations: annotations, Settings: p.settings, Extra: p.extra,
 		}
 	}
@@ -207,6 +213,10 @@ func (b *builder) finish(f *File, p *parts) error {
 	}
 	for device := len(p.traces) - 1; device >= 0; device-- {
 		b.takeEvents(byDevice[device], p.traces[device])
+	}
+	f.findHints()
+	for _, t := range f.Traces {
+		f.checkAddresses(t)
 	}
 	return nil
 }

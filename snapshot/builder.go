@@ -40,7 +40,8 @@ type builder struct {
 }
 
 type segmentRow struct {
-	device int
+	device         int
+	saysExpandable bool // is_expandable is there
 	trace.Segment
 }
 

@@ -12,6 +12,7 @@ type File struct {
 	Name        string
 	Format      string // "pickle" or "json"
 	Compression string // "gzip", "zstd" or ""
+	Page        bool   // it is in an HTML page of PyTorch's memory viewer
 	Bytes       int64  // read, decompressed
 
 	// Traces has one trace for each device that the file lists a trace or a

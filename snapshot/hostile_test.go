@@ -80,7 +80,7 @@ func TestHostile(t *testing.T) {
 
 		{"PNG", "\x89PNG\r\n\x1a\n", "seems to be a PNG image"},
 		{"checkpoint", "PK\x03\x04....archive/data.pkl", "a zip archive such as a torch.save checkpoint"},
-		{"HTML", "\n <!doctype html>", "seems to be HTML or XML"},
+		{"HTML", "\n <!doctype html>", "seems to be an HTML page without a snapshot in it"},
 		{"text", "hello, world", "seems to be text"},
 		{"message", "[rank0]: torch.OutOfMemoryError: CUDA out of memory.", "seems to be text"},
 		{"text in brackets", "(default) cuda", "seems to be text"},

@@ -87,6 +87,15 @@ func (f *File) load(b *builder, r *bufio.Reader) error {
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return err
 	}
+	if isPage(head) {
+		f.Page = true
+		if r, err = unwrapPage(f.Name, r); err != nil {
+			return err
+		}
+		if head, err = r.Peek(sniffBytes); len(head) == 0 {
+			return err
+		}
+	}
 	f.Format, err = sniff(f.Name, head)
 	if err != nil {
 		return err
@@ -104,7 +113,9 @@ func (f *File) load(b *builder, r *bufio.Reader) error {
 		top, err = d.Decode()
 		f.Bytes, rest = d.Offset(), d.Buffered()
 	}
-	f.trailing = len(bytes.TrimSpace(rest))
+	if !f.Page { // which goes on, after some zeros that fill the last group of base64
+		f.trailing = len(bytes.TrimSpace(rest))
+	}
 	var end *pickle.TruncatedError
 	switch {
 	case errors.As(err, &end):
@@ -125,7 +136,7 @@ func (f *File) drain(r io.Reader) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		f.warn("the end of the file: %v", err)
 	}
-	if n += int64(f.trailing); n > 0 {
+	if n += int64(f.trailing); n > 0 && !f.Page {
 		f.warn("the file goes on for %d bytes or more behind the snapshot; they are ignored", n)
 	}
 }

@@ -45,6 +45,7 @@ func (b *builder) segment(s *shape, pairs []pickle.Value) (pickle.Value, error) 
 			seg.HasPool = ok
 		case keyExpandable:
 			seg.Expandable, ok = v.AsBool()
+			row.saysExpandable = ok
 		case keyFrames:
 			if seg.Stack, ok = b.stack(v); !ok {
 				seg.Stack = trace.NoStack

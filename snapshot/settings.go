@@ -32,11 +32,23 @@ func (b *builder) settings(f *File, p *parts, v pickle.Value) error {
 			break
 		}
 	}
-	if s.Parsed, err = settings.Parse(s.Conf); err != nil {
+	var skipped []string
+	if s.Parsed, skipped, err = settings.ParseKnown(s.Conf); err != nil {
 		f.warn("the settings text of the file does not parse, its other fields are used: %v", err)
+	}
+	for _, key := range skipped {
+		f.warn("the settings text of the file has %.80q, a key that is not modelled%s: it is left out, the rest holds", key, sinceText(key))
 	}
 	overlay(&s.Parsed, fields)
 	return nil
+}
+
+// sinceText names the release that introduced a key.
+func sinceText(key string) string {
+	if v := settings.Since(key); v != 0 {
+		return fmt.Sprintf(" (PyTorch %v has it)", v)
+	}
+	return ""
 }
 
 // defaultSettings returns the settings of a file that has none.

@@ -117,6 +117,15 @@ func (e *Events) PoolRef(id alloc.PoolID) PoolRef {
 	return ref
 }
 
+// PoolID returns the pool id that a reference stands for, the default one's for
+// [NoPool].
+func (e *Events) PoolID(ref PoolRef) alloc.PoolID {
+	if ref == NoPool {
+		return alloc.PoolID{}
+	}
+	return e.Pools[ref]
+}
+
 // ActionNamed returns the action with the given name; names that alloc does
 // not know get numbers from FirstOther on.
 func (e *Events) ActionNamed(name string) (Action, error) {

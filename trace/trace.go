@@ -1,6 +1,21 @@
 package trace
 
-import "github.com/ashlar-mem/ashlar/settings"
+import (
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/pytorch"
+	"github.com/ashlar-mem/ashlar/settings"
+)
+
+// The values of [Trace.Platform]: what a trace was recorded on if that was not
+// CUDA. A trace of the profiler was made by torch.cuda._memory_viz.profile_plot
+// from tensors that torch.profiler saw; no allocator wrote it.
+const (
+	ROCm     = "ROCm"
+	XPU      = "XPU"
+	NPU      = "NPU"
+	Profiler = "profiler"
+)
 
 // Trace is the memory history of one device and the state it ended in.
 type Trace struct {
@@ -15,7 +30,17 @@ type Trace struct {
 	Annotations []Annotation
 
 	Settings Settings
-	Extra    Extra // further fields of the file
+	Writer   pytorch.Range // the versions of PyTorch that may have written the file
+	Platform string        // ROCm, XPU, NPU or Profiler; empty for CUDA, and where nothing shows it
+	Extra    Extra         // further fields of the file
+}
+
+// Hinted reports whether an event belongs to an allocation at a given address, which
+// PyTorch makes from 2.13 on (mallocWithAddress). It may come with an artificial
+// pair: the bytes before it are allocated first and freed afterwards.
+func (t *Trace) Hinted(i int) bool {
+	meta := t.Events.Meta.At(i)
+	return meta != NoString && strings.HasSuffix(t.Strings.Text(meta), "mallocWithAddress")
 }
 
 // Annotation is the begin or the end of a named range of the program.

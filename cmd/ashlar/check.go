@@ -25,8 +25,9 @@ type checkOptions struct {
 	maxGrowth                 percentFlag
 	maxLeak                   perStepFlag
 	maxRetries, maxOOMs       countFlag
-	json                      bool
+	json, markdown            bool
 	device                    *deviceFlag
+	pytorch                   versionFlag
 }
 
 func newCheck(std stdio) *cobra.Command {
@@ -56,7 +57,8 @@ or a value is not in the file. A rule never passes on an unknown value.`,
 		Example: "  ashlar check snapshot.pickle\n" +
 			"  ashlar check snapshot.pickle --max-reserved 70GiB --max-fragmentation 15\n" +
 			"  ashlar check snapshot.pickle --survives 40GiB --set expandable_segments:True\n" +
-			"  ashlar check new.pickle --baseline old.pickle --max-growth 3",
+			"  ashlar check new.pickle --baseline old.pickle --max-growth 3\n" +
+			"  ashlar check new.pickle --markdown >> \"$GITHUB_STEP_SUMMARY\"",
 		Args: oneFile,
 	}
 	flags := cmd.Flags()
@@ -73,7 +75,9 @@ or a value is not in the file. A rule never passes on an unknown value.`,
 	flags.StringVar(&o.baseline, "baseline", "", "`OLD` file that --max-growth compares with")
 	flags.Var(&o.maxGrowth, "max-growth", "highest growth of the reserved and the allocated peak since OLD, in percent")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
+	flags.BoolVar(&o.markdown, "markdown", false, "print a table in Markdown, for the page of a pull request")
 	o.device = addDeviceFlag(cmd)
+	addVersionFlag(cmd, &o.pytorch)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		rules, err := o.rules(args[0])
 		if err != nil {
@@ -103,6 +107,8 @@ func (o *checkOptions) rules(file string) (check.Rules, error) {
 		return r, errors.New("--set is for --survives: give it too")
 	case r.Survives != nil && *r.Survives == 0:
 		return r, errors.New("--survives is 0: no run survives without memory")
+	case o.json && o.markdown:
+		return r, errors.New("--json and --markdown both want standard output: give one of them")
 	case file == "-" && o.baseline == "-":
 		return r, errors.New("standard input (-) can be read only once")
 	}
@@ -133,7 +139,10 @@ func (o *checkOptions) run(ctx context.Context, std stdio, file string, rules ch
 		return failed(ctx, fmt.Errorf("%s: %w", f.Name, err))
 	}
 	err = printAnswer(std, o.json, check.NewDocument(f, old, r), func(w io.Writer) error {
-		return text.Check(w, f.Name, f.Reason, r, std.style())
+		if o.markdown {
+			return text.CheckMarkdown(w, f.Name, f.Reason, r)
+		}
+		return text.Check(w, f, r, std.style())
 	})
 	if err != nil {
 		return err
@@ -147,6 +156,7 @@ func (o *checkOptions) measure(ctx context.Context, std stdio, file string, c ch
 	if err != nil {
 		return nil, err
 	}
+	o.pytorch.apply(in.Snapshot)
 	p := startProgress(std, 0, "events replayed")
 	defer p.stop()
 	f, err := check.MeasureFile(ctx, in, c, p.update)

@@ -40,6 +40,8 @@ type convertOptions struct {
 	to       wordFlag
 	device   deviceFlag
 	minSlice sizeFlag
+	hidden   anonymousFlags
+	names    string // the file that says what words stand for
 	export   export.Options
 }
 
@@ -65,10 +67,17 @@ The events of the table and the counters of the trace have the reserved bytes an
 the requested bytes in active blocks, right even if recording began mid-run. The
 trace shows allocations of --min-slice bytes or more as slices.
 
+With --anonymous OUT has no names, to be shown to strangers: paths, functions,
+annotations, user_metadata and notes become words, the same name the same word.
+Sizes, times, addresses, line numbers and settings stay, so the other commands
+give the same answers. Write it as .json to look at it first. --names tells you,
+and nobody else, what the words stand for.
+
 OUT appears when it is complete; until then an older one stays.`,
 		Example: "  ashlar convert run.pickle run.json.zst\n" +
 			"  ashlar convert run.pickle run.parquet\n" +
-			"  ashlar convert --min-slice 16MiB run.pickle run.pftrace",
+			"  ashlar convert --min-slice 16MiB run.pickle run.pftrace\n" +
+			"  ashlar convert --anonymous --names mine.txt run.pickle to-send.json.gz",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return errors.New("convert needs a snapshot IN and a file OUT")
@@ -79,6 +88,8 @@ OUT appears when it is complete; until then an older one stays.`,
 	}
 	cmd.Flags().Var(&o.to, "to", "format: pickle, json, parquet or perfetto (default by the ending of OUT)")
 	cmd.Flags().Var(&o.device, "device", "write only this device, or host")
+	addAnonymousFlags(cmd, &o.hidden)
+	cmd.Flags().StringVar(&o.names, "names", "", "with --anonymous: the `FILE` to write that says what the words stand for")
 	cmd.Flags().Var(&o.minSlice, "min-slice", "smallest allocation that perfetto shows as a slice")
 	return cmd
 }
@@ -99,6 +110,17 @@ func (o *convertOptions) format(out string) (string, error) {
 	return format, nil
 }
 
+// checkAnonymous looks at the flags about names.
+func (o *convertOptions) checkAnonymous(out string) error {
+	switch {
+	case o.names != "" && !o.hidden.on:
+		return errors.New("--names is for --anonymous: give it too")
+	case o.names != "" && (o.names == out || sameFile(o.names, out)):
+		return errors.New("--names is OUT: name another file, one that you do not send")
+	}
+	return o.hidden.check()
+}
+
 func convert(cmd *cobra.Command, std stdio, o *convertOptions, in, out string) error {
 	if out == "-" {
 		return errors.New("OUT is -: convert writes files, name one")
@@ -107,12 +129,15 @@ func convert(cmd *cobra.Command, std stdio, o *convertOptions, in, out string) e
 	if err != nil {
 		return err
 	}
+	if err := o.checkAnonymous(out); err != nil {
+		return err
+	}
 	o.export.MinSlice = max(*o.minSlice.value, 1)
 	outs := []string{out}
 	if format == formatParquet {
 		outs = append(outs, stacksName(out))
 	}
-	for _, name := range outs {
+	for _, name := range append(slices.Clone(outs), o.names) {
 		if in != "-" && sameFile(in, name) {
 			return failure{fmt.Errorf("%s is the same file as IN: name another OUT", name)}
 		}
@@ -124,7 +149,22 @@ func convert(cmd *cobra.Command, std stdio, o *convertOptions, in, out string) e
 	if f, err = oneDevice(f, o.device); err != nil {
 		return failure{err}
 	}
+	if f, err = o.hide(cmd.Context(), std, f); err != nil {
+		return err
+	}
 	return writeConverted(cmd.Context(), std, o, f, format, outs)
+}
+
+// hide leaves out names, if that was asked for, and writes down what they were.
+func (o *convertOptions) hide(ctx context.Context, std stdio, f *snapshot.File) (*snapshot.File, error) {
+	if !o.hidden.on {
+		return f, nil
+	}
+	hidden, names := o.hidden.hide(std, f)
+	if o.names == "" {
+		return hidden, nil
+	}
+	return hidden, writeFile(ctx, o.names, func(w io.Writer) error { return writeNames(w, names) })
 }
 
 // stacksName returns the second file of Parquet.

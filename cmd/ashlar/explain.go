@@ -29,6 +29,7 @@ type explainOptions struct {
 	frames   wordFlag
 	json     bool
 	device   *deviceFlag
+	pytorch  versionFlag
 }
 
 func newExplain(std stdio) *cobra.Command {
@@ -61,8 +62,8 @@ the request failed just then: a job that leaks may die of fragmentation in the
 end. With only a message or a dump of memory_stats(), the answer is arithmetic
 on its numbers, and says what they leave open.
 
-FILE is a memory snapshot of PyTorch, a dump of memory_stats(), an out-of-memory
-message, or a log with them; compressed with gzip, zstd or not; or - for standard
+FILE is a memory snapshot of PyTorch, also as a page of its memory viewer, a dump
+of memory_stats(), an out-of-memory message, or a log with them; compressed with gzip, zstd or not; or - for standard
 input. It may be left out if --message or --stats is given. Flags override what
 python/ashlar.py wrote into a snapshot (message, statistics, limit, settings). Of
 several messages in a log the one that ended a process is explained, of several
@@ -96,6 +97,7 @@ Exit status: 0 answered, whatever the cause; 2 a file, or a flag, is wrong.`,
 	flags.Var(&o.frames, "frames", "`all`: show all frames of call stacks, those of libraries included")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
+	addVersionFlag(cmd, &o.pytorch)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.believed = cmd.Flags().Changed("settings")
 		o.settings = pastedSettings(o.settings)
@@ -148,6 +150,7 @@ func (o *explainOptions) run(ctx context.Context, std stdio, args []string) erro
 		if err != nil {
 			return err
 		}
+		o.pytorch.apply(in.Snapshot)
 		if err := addFile(ctx, std, c, in); err != nil {
 			return failed(ctx, err)
 		}

@@ -66,6 +66,7 @@ func (r *rankExplainer) add(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
+	r.pytorch.apply(in.Snapshot)
 	if err := addFile(ctx, r.std, c, in); err != nil {
 		return failed(ctx, err)
 	}

@@ -95,7 +95,7 @@ func TestAgentTools(t *testing.T) {
 		if documented := strings.Count(row, "`") / 2; documented != len(arguments)-1 {
 			t.Errorf("docs/mcp.md names %d arguments of %s, which has %d: %v", documented, tool.Name, len(arguments)-1, arguments)
 		}
-		for _, writes := range []string{"output", "trace", "json", "steps", "vary", "curve"} {
+		for _, writes := range []string{"output", "trace", "json", "markdown", "steps", "vary", "curve"} {
 			if slices.Contains(arguments, writes) {
 				t.Errorf("%s has %s", tool.Name, writes)
 			}

@@ -94,7 +94,7 @@ func (t *agentTool) description() string {
 func (t *agentTool) flags() map[string]*pflag.Flag {
 	out := map[string]*pflag.Flag{}
 	t.command.Flags().VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden && !slices.Contains([]string{"json", "help"}, f.Name) && !slices.Contains(t.without, f.Name) {
+		if !f.Hidden && !slices.Contains([]string{"json", "markdown", "help"}, f.Name) && !slices.Contains(t.without, f.Name) {
 			out[strings.ReplaceAll(f.Name, "-", "_")] = f
 		}
 	})

@@ -91,6 +91,7 @@ flag is wrong, or the command was interrupted, after printing what was known.`,
 	flags.IntVar(&o.whatif.curve, "curve", 0, "with --json: the memory curve of each policy in `N` points")
 	flags.BoolVar(&o.whatif.json, "json", false, "print one JSON document")
 	o.whatif.device = addDeviceFlag(cmd)
+	addVersionFlag(cmd, &o.whatif.pytorch)
 	cmd.RunE = asks(o.question, func(ctx context.Context, file string, q policies.Question) error { return o.run(ctx, std, file, q) })
 	return cmd
 }
@@ -140,6 +141,7 @@ func (o *policiesOptions) run(ctx context.Context, std stdio, file string, q pol
 	if err != nil {
 		return err
 	}
+	o.whatif.pytorch.apply(f)
 	loaded := run.New(t, recorder.Read(f.Extra))
 	loaded.NoSizes = true
 	r, err := whatif.Check(ctx, f.Name, loaded)
@@ -157,8 +159,7 @@ func (o *policiesOptions) run(ctx context.Context, std stdio, file string, q pol
 	if err != nil {
 		return failed(ctx, fmt.Errorf("%s: %w", f.Name, err))
 	}
-	head := text.WhatIfHead{Name: f.Name, Device: t.Device, Reason: why, Events: t.Events.Len()}
-	return o.print(std, answer.NewSubject(f, t, why), head, a)
+	return o.print(std, text.WhatIfHead{Subject: answer.NewSubject(f, t, why), Events: t.Events.Len()}, a)
 }
 
 // solve answers about a placement problem.
@@ -182,12 +183,11 @@ func (o *policiesOptions) solve(ctx context.Context, std stdio, file string, pro
 	if err != nil {
 		return failed(ctx, fmt.Errorf("%s: %w", input.Name(file), err))
 	}
-	head := text.WhatIfHead{Name: input.Name(file), Events: len(problem.IDs)}
-	return o.print(std, answer.Subject{File: head.Name}, head, a)
+	return o.print(std, text.WhatIfHead{Subject: answer.Subject{File: input.Name(file)}, Events: len(problem.IDs)}, a)
 }
 
-func (o *policiesOptions) print(std stdio, about answer.Subject, head text.WhatIfHead, a *policies.Answer) error {
-	err := printAnswer(std, o.whatif.json, policies.NewDocument(about, a), func(w io.Writer) error {
+func (o *policiesOptions) print(std stdio, head text.WhatIfHead, a *policies.Answer) error {
+	err := printAnswer(std, o.whatif.json, policies.NewDocument(head.Subject, a), func(w io.Writer) error {
 		return text.Policies(w, head, a, std.style())
 	})
 	return endAnswer(std, err, a.Interrupted, len(a.Results), len(a.NotRun), "policies")

@@ -22,6 +22,7 @@ import (
 type reportOptions struct {
 	explainOptions
 	interactive bool
+	hidden      anonymousFlags
 	out         string
 	confs       []string
 }
@@ -44,6 +45,10 @@ With --interactive it writes the page of ashlar view instead, with FILE inside: 
 HTML file that opens in any browser, offline and without ashlar, and answers there.
 FILE must be a memory snapshot. Without a FILE the page is empty, and files are
 dropped onto it; nothing leaves the browser.
+
+With --anonymous neither has names of yours, to be shown to strangers: paths,
+functions, annotations, user_metadata and notes become words. Numbers stay as they
+are, and so do the answers. ashlar convert --anonymous does it to the file itself.
 
 The settings tried are those that explain tries; --set and --settings add
 others. Numbers are those of explain, whatif and stats with the same flags.
@@ -77,7 +82,17 @@ Exit status: 0 written, whatever the cause; 2 the file, or a flag, is wrong.`,
 	flags.StringVar(&o.stats, "stats", "", "a `FILE` with a dump of memory_stats()")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document about what was written")
 	o.device = addDeviceFlag(cmd)
+	addVersionFlag(cmd, &o.pytorch)
+	addAnonymousFlags(cmd, &o.hidden)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := o.hidden.check(); err != nil {
+			return err
+		}
+		for _, name := range []string{"message", "stats"} {
+			if o.hidden.on && cmd.Flags().Changed(name) {
+				return fmt.Errorf("--%s: with --anonymous a report is about FILE alone, from which names can be taken; leave the flag out", name)
+			}
+		}
 		if o.interactive {
 			return o.runInteractive(cmd, std, args)
 		}
@@ -161,10 +176,11 @@ func (o *reportOptions) write(ctx context.Context, std stdio, file string, setti
 // collect gathers all that a report has.
 func (o *reportOptions) collect(ctx context.Context, std stdio, file string, settings []whatif.Setting) (html.Input, *explain.Case, error) {
 	out := html.Input{Version: version.Program()}
-	in, err := readInput(ctx, std, file)
+	in, _, err := o.hidden.read(ctx, std, file)
 	if err != nil {
 		return out, nil, err
 	}
+	o.pytorch.apply(in.Snapshot)
 	out.Name = in.Name
 	c, err := o.begin(ctx, std)
 	if err != nil {

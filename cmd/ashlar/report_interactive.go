@@ -34,6 +34,8 @@ func (o *reportOptions) runInteractive(cmd *cobra.Command, std stdio, args []str
 		}
 	case o.out == "":
 		return errors.New("a page without a FILE has no name: give -o FILE, or -o - for standard output")
+	case o.hidden.on:
+		return errors.New("--anonymous takes the names out of a FILE: give one")
 	case o.json:
 		return errors.New("--json tells what a page is about: give a FILE")
 	}
@@ -49,7 +51,7 @@ func (o *reportOptions) writeInteractive(ctx context.Context, std stdio, file st
 	var files []view.File
 	about := &html.Document{}
 	if file != "" {
-		in, data, err := readWhole(ctx, std, file)
+		in, data, err := o.readWhole(ctx, std, file)
 		if err != nil {
 			return err
 		}
@@ -79,7 +81,10 @@ func (o *reportOptions) writeInteractive(ctx context.Context, std stdio, file st
 
 // readWhole reads a file and keeps its bytes. It has to be a snapshot that can be
 // read: whoever opens the page cannot do anything about it.
-func readWhole(ctx context.Context, std stdio, file string) (*input.Input, []byte, error) {
+func (o *reportOptions) readWhole(ctx context.Context, std stdio, file string) (*input.Input, []byte, error) {
+	if o.hidden.on {
+		return o.hidden.read(ctx, std, file)
+	}
 	var data []byte
 	var err error
 	if file == "-" {

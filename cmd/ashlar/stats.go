@@ -22,8 +22,8 @@ allocated and requested, at the end and at its peak, and when that was; segments
 by pool, stream and kind; fragmentation, explained; settings; failed requests;
 who holds the memory at the end; and what is not in the file.
 
-FILE is a memory snapshot of PyTorch as pickle or JSON; a dump of memory_stats()
-as JSON or as Python prints it, or the table of memory_summary(); or a log or
+FILE is a memory snapshot of PyTorch as pickle, JSON or a page of PyTorch's memory
+viewer; a dump of memory_stats() as JSON or as Python prints it, or the table of memory_summary(); or a log or
 message of an out-of-memory error; each may be compressed with gzip or zstd; or -
 for standard input. Stats detects which one it is.
 
@@ -36,12 +36,15 @@ Exit status: 0 answered, 2 the file cannot be read.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	device := addDeviceFlag(cmd)
+	var version versionFlag
+	addVersionFlag(cmd, &version)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		quietPipe()
 		in, err := readInput(cmd.Context(), std, args[0])
 		if err != nil {
 			return err
 		}
+		version.apply(in.Snapshot)
 		d, err := collectStats(cmd.Context(), std, in, stats.Options{Device: device.choice()})
 		if err != nil {
 			return err

@@ -20,6 +20,7 @@ type verifyOptions struct {
 	json    bool
 	summary bool
 	device  *deviceFlag
+	pytorch versionFlag
 }
 
 func newVerify(std stdio) *cobra.Command {
@@ -39,6 +40,10 @@ standard input. Operations and events count from 0.
 A snapshot does not contain everything. Verify rebuilds the state at the first
 event from the final state, narrows the limit down from served and refused
 requests, and infers the pools of freed segments. The notes say what was assumed.
+
+The rules replayed are those of the version of PyTorch that wrote the file, which
+its fields show, often as a range; where several versions with different rules are
+possible, verify tries them and says which fits. --pytorch says which it was.
 
 Exit status: 0 all identical, 1 a difference, 2 a file cannot be read.`,
 		Example: "  ashlar verify testdata/oracle/*.json.gz\n  ashlar verify --json snapshot.pickle",
@@ -62,6 +67,7 @@ Exit status: 0 all identical, 1 a difference, 2 a file cannot be read.`,
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
+	addVersionFlag(cmd, &o.pytorch)
 	cmd.Flags().BoolVar(&o.summary, "summary", false, "print PyTorch's memory_summary() of the final statistics too")
 	return cmd
 }
@@ -98,7 +104,7 @@ type verification struct {
 
 func (v *verification) run(cmd *cobra.Command, sources []oracle.Source) error {
 	p := startProgress(v.std, len(sources), "files verified")
-	err := oracle.VerifyAll(cmd.Context(), sources, oracle.Options{Device: v.options.device.number, Host: v.options.device.host}, func(i int, r *replay.Result, err error) {
+	err := oracle.VerifyAll(cmd.Context(), sources, oracle.Options{Device: v.options.device.number, Host: v.options.device.host, Version: v.options.pytorch.version}, func(i int, r *replay.Result, err error) {
 		p.pause(func() { v.one(sources[i].Name, r, err) })
 	})
 	p.stop()

@@ -19,14 +19,15 @@ import (
 
 // whatifOptions are the flags of whatif.
 type whatifOptions struct {
-	confs  []string
-	limit  boundFlag
-	memory boundFlag
-	onOOM  wordFlag
-	empty  emptyCacheFlag
-	curve  int
-	json   bool
-	device *deviceFlag
+	confs   []string
+	limit   boundFlag
+	memory  boundFlag
+	onOOM   wordFlag
+	empty   emptyCacheFlag
+	curve   int
+	json    bool
+	device  *deviceFlag
+	pytorch versionFlag
 }
 
 // maxCurve is how many points all curves together may have: more than a page or
@@ -44,7 +45,9 @@ how much memory it reserves at its peak, and what the driver is asked for. The
 recorded settings come first. Above the predictions it says how many of the
 recorded events the model reproduces.
 
-CONF is written as for PYTORCH_CUDA_ALLOC_CONF; "" stands for the defaults.
+CONF is written as for PYTORCH_CUDA_ALLOC_CONF; "" stands for the defaults. What
+the PyTorch that wrote the file does not know comes last, under "After an
+upgrade"; keys that only PyTorch 2.12 or later knows are left out.
 
 --empty-cache changes when torch.cuda.empty_cache() is called: under the recorded
 settings, beside the run as it was, and under each CONF. none leaves the recorded
@@ -57,8 +60,9 @@ but requests were refused, the highest that the events allow. --limit none turns
 it off. The default device memory is what was free and reserved at the first
 out-of-memory event, if there is one.
 
-FILE is a memory snapshot of PyTorch with events, as pickle or JSON, compressed
-with gzip, zstd or not; or - for standard input.
+FILE is a memory snapshot of PyTorch with events, as pickle, JSON or a page of
+PyTorch's memory viewer, compressed with gzip, zstd or not; or - for standard
+input.
 
 Exit status: 0 answered, whatever the answer; 2 the file, a CONF or a flag is
 wrong, or the command was interrupted, after printing what was known.`,
@@ -77,6 +81,7 @@ wrong, or the command was interrupted, after printing what was known.`,
 	flags.IntVar(&o.curve, "curve", 0, "with --json: the memory curve of each run in `N` points")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
+	addVersionFlag(cmd, &o.pytorch)
 	cmd.RunE = asks(o.question, func(ctx context.Context, file string, q whatif.Question) error { return o.run(ctx, std, file, q) })
 	return cmd
 }
@@ -154,12 +159,14 @@ func (o *whatifOptions) run(ctx context.Context, std stdio, file string, q whati
 	if err != nil {
 		return err
 	}
+	o.pytorch.apply(f)
 	a, err := o.ask(ctx, std, f, t, q)
 	if err != nil {
 		return err
 	}
-	err = printAnswer(std, o.json, whatif.NewDocument(answer.NewSubject(f, t, why), a), func(w io.Writer) error {
-		return text.WhatIf(w, text.WhatIfHead{Name: f.Name, Device: t.Device, Reason: why, Events: t.Events.Len()}, a, std.style())
+	about := answer.NewSubject(f, t, why)
+	err = printAnswer(std, o.json, whatif.NewDocument(about, a), func(w io.Writer) error {
+		return text.WhatIf(w, text.WhatIfHead{Subject: about, Events: t.Events.Len()}, a, std.style())
 	})
 	return endAnswer(std, err, a.Interrupted, len(a.Results), len(a.NotRun), "settings")
 }

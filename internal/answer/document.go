@@ -7,12 +7,15 @@ import (
 	"io"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // Subject is what a document is about.
 type Subject struct {
+	// Warning is what is to be said before everything else; empty if nothing is.
+	Warning      string  `json:"warning"`
 	File         string  `json:"file"`
 	Device       int     `json:"device"`
 	DeviceReason *string `json:"device_reason"`
@@ -20,7 +23,7 @@ type Subject struct {
 
 // NewSubject names a device of a file; why it is that one may be empty.
 func NewSubject(f *snapshot.File, t *trace.Trace, why string) Subject {
-	return Subject{File: f.Name, Device: t.Device, DeviceReason: Known(why)}
+	return Subject{Warning: replay.NotModelled(t), File: f.Name, Device: t.Device, DeviceReason: Known(why)}
 }
 
 // Known returns a text of a document, where null stands for one that is empty.

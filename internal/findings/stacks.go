@@ -115,7 +115,7 @@ func markOf(f timeline.Frame) frameMark {
 	default:
 		return nativeMark(f.Name)
 	}
-	switch file := torchFile(f.Filename); {
+	switch file := f.BelowTorch(); {
 	case file == "nn/modules/module.py" && f.Name == "_call_impl":
 		return markModule
 	case file == "nn/modules/module.py" && (f.Name == "_apply" || f.Name == "convert"):
@@ -136,17 +136,6 @@ func markOf(f timeline.Frame) frameMark {
 		return markForeign
 	}
 	return 0
-}
-
-// torchFile returns the part of a path below the package torch, or empty.
-func torchFile(file string) string {
-	if i := strings.LastIndex(file, "/torch/"); i >= 0 {
-		return file[i+len("/torch/"):]
-	}
-	if rest, ok := strings.CutPrefix(file, "torch/"); ok {
-		return rest
-	}
-	return ""
 }
 
 func nativeMark(name string) frameMark {

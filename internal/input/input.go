@@ -218,7 +218,8 @@ func (r reader) text(in *Input, head, raw []byte, open opener, again func() (io.
 		return nil, fmt.Errorf("%s is the ledger of a dry run; ashlar dry reads it", in.Name)
 	}
 	long := len(raw) > maxText
-	if bytes.HasPrefix(first, []byte("{")) || bytes.HasPrefix(first, []byte("[")) || long && bytes.HasPrefix(first, []byte("(")) { // a pickle of protocol 0
+	if bytes.HasPrefix(first, []byte("{")) || bytes.HasPrefix(first, []byte("[")) || bytes.HasPrefix(first, []byte("<")) || // a page with one in it
+		long && bytes.HasPrefix(first, []byte("(")) { // a pickle of protocol 0
 		got, err := r.load(in, head, open)
 		if err == nil || long && in.Bytes == 0 || r.ctx.Err() != nil { // a stream is gone now
 			return got, err

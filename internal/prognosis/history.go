@@ -6,6 +6,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/findings"
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -137,7 +138,7 @@ func (h *history) read(older []uint64) *keys {
 }
 
 // tight are the rules under which a request takes least.
-var tight = alloc.RulesOf(alloc.Tightest())
+var tight = alloc.RulesOf(alloc.Tightest(), pytorch.Default)
 
 func stackOf(t *trace.Trace, event int) trace.StackID {
 	if event < 0 || event >= t.Events.Len() {

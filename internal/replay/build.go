@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -22,7 +23,7 @@ type Builder struct {
 // NewBuilder begins a program of about n calls. The tensors of the start state
 // are numbered from 0 on, in the order of their addresses.
 func NewBuilder(t *trace.Trace, begin *start.State, s settings.Settings, n int) *Builder {
-	p := &Program{Trace: t, Start: begin, Settings: s, calls: make([]packed, 0, n), events: make([]int32, 0, n)}
+	p := &Program{Trace: t, Start: begin, Settings: s, Version: t.Writer.Assumed(), calls: make([]packed, 0, n), events: make([]int32, 0, n)}
 	for i := range begin.Segments {
 		p.tensors += len(begin.Segments[i].Blocks)
 	}
@@ -75,6 +76,9 @@ type Device struct {
 	Memory   uint64          // of the device, as far as it shows
 	Reserved []alloc.Span    // the addresses of expandable segments at the start
 	Segments []sim.Placement // the plain segments that were obtained and given back, in order
+	// Order has, by address, the order in which the objects of the start state were
+	// made, if it is known; see [alloc.WithStartOrder].
+	Order map[uint64]uint32
 }
 
 // Program returns the program of the calls so far. It moves all addresses to
@@ -110,6 +114,7 @@ func (b *Builder) Program(d Device) *Program {
 	for i := range p.reserved {
 		p.reserved[i].Addr += moveMapped
 	}
+	p.setOrder(d.Order, move, moveMapped)
 	for _, s := range p.Start.Segments {
 		by := move
 		if s.Expandable {
@@ -126,6 +131,26 @@ func (b *Builder) Program(d Device) *Program {
 		p.initial = append(p.initial, s)
 	}
 	return p
+}
+
+// setOrder moves the objects of the start state: those of plain segments, and those
+// of reservations, mapped or not.
+func (p *Program) setOrder(order map[uint64]uint32, plain, mapped uint64) {
+	if order == nil {
+		return
+	}
+	p.order = make(map[uint64]uint32, len(order))
+	for addr, n := range order {
+		i, found := slices.BinarySearchFunc(p.Start.Segments, addr, func(s alloc.Segment, addr uint64) int { return cmp.Compare(s.Address, addr) })
+		if !found {
+			i--
+		}
+		by := mapped
+		if i >= 0 && !p.Start.Segments[i].Expandable && addr-p.Start.Segments[i].Address < p.Start.Segments[i].TotalSize {
+			by = plain
+		}
+		p.order[addr+by] = n
+	}
 }
 
 // span is the range that addresses lie in.

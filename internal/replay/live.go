@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -33,7 +34,7 @@ func (p *Program) FreedBefore(f func(tensor, stream int)) {
 // brings them: requests rounded to 512 B, from their allocation until their free
 // is complete. No allocator needs less. The call is -1 if the peak is at the start.
 func (p *Program) PeakLive() (bytes uint64, call int) {
-	rules := alloc.RulesOf(settings.Default())
+	rules := alloc.RulesOf(settings.Default(), pytorch.Default)
 	sizes := make([]uint64, p.tensors)
 	waits := make([][]int32, p.waits)
 	var live uint64

@@ -4,6 +4,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
+	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -47,6 +48,9 @@ type Program struct {
 	Start *start.State
 	// Settings are those of the recording, or the defaults if it has none.
 	Settings settings.Settings
+	// Version is the release of PyTorch whose rules the program runs under; 0 is
+	// [pytorch.Default].
+	Version pytorch.Version
 	// Ignored counts events that contradict the ones before them.
 	Ignored int
 
@@ -55,9 +59,10 @@ type Program struct {
 	early    int     // the number of calls that Early moved to the front
 	places   []place
 	tensors  int
-	initial  []alloc.Segment // Start.Segments, moved to where driver/sim has addresses
-	reserved []alloc.Span    // of expandable segments, moved likewise
-	first    []uint64        // tensor -> address of its block in initial
+	initial  []alloc.Segment   // Start.Segments, moved to where driver/sim has addresses
+	reserved []alloc.Span      // of expandable segments, moved likewise
+	order    map[uint64]uint32 // of the objects in initial, by address
+	first    []uint64          // tensor -> address of its block in initial
 	follow   []sim.Placement
 	memory   uint64 // the device's, as far as it shows
 	waits    int    // made-up streams for frees that are completed later

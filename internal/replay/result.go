@@ -3,6 +3,8 @@ package replay
 import (
 	"fmt"
 	"strings"
+
+	"github.com/ashlar-mem/ashlar/pytorch"
 )
 
 // Result says how far a replay and its recording agree.
@@ -15,6 +17,8 @@ type Result struct {
 	Checkpoints     int // in the recording
 	Segments        int // in the recording, at its end
 	First           *Difference
+	Writer          pytorch.Range    // the versions that may have written the file
+	Version         pytorch.Version  // whose rules the replay followed
 	Stats           map[string]int64 // the engine's statistics where the run ended
 	Waited          []int            // of a recording: the reading that was taken, see recorded.Config
 

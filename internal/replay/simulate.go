@@ -72,7 +72,10 @@ func (p *Program) simulate(c Conditions) (*simulation, error) {
 	if len(p.initial) > 0 {
 		conf = p.Settings // the state at the beginning was made under these
 	}
-	options := []alloc.Option{alloc.WithDevice(p.Trace.Device), alloc.WithSettings(conf)}
+	options := []alloc.Option{alloc.WithDevice(p.Trace.Device), alloc.WithSettings(conf), alloc.WithVersion(p.Version)}
+	if p.order != nil {
+		options = append(options, alloc.WithStartOrder(func(addr uint64) uint32 { return p.order[addr] }))
+	}
 	if c.Observe != nil {
 		options = append(options, alloc.WithObserver(func(e alloc.Event) { c.Observe(r.outcome.Calls, e) }))
 	}
@@ -122,7 +125,7 @@ func (r *simulation) fitStart() error {
 	if most > 0 && r.Settings.ExpandableSegments && c.Settings.ExpandableSegments {
 		// A mapping may exceed the limit by less than a granule, as the limit is
 		// compared with the segment (spec 14 item 13).
-		rules := alloc.RulesOf(r.Settings)
+		rules := alloc.RulesOf(r.Settings, r.Version)
 		most += rules.Granule(true) - 1
 	}
 	if c.DeviceMemory > 0 && (most == 0 || c.DeviceMemory < most) {

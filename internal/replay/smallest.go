@@ -5,6 +5,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/bisect"
+	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -36,7 +37,7 @@ func (p *Program) SmallestLimit(ctx context.Context, s settings.Settings, low, h
 // another one with the same settings, 0 if there is none.
 func Passed(o *Outcome) uint64 {
 	c := &o.Conditions
-	rules := alloc.RulesOf(c.Settings)
+	rules := alloc.RulesOf(c.Settings, pytorch.Default)
 	// Where the limit ends before the device does, the device refuses nothing: a
 	// mapping goes beyond the limit by less than a granule.
 	free := c.DeviceMemory == 0 || c.Cap() > 0 && c.Cap()+rules.Granule(true) <= c.DeviceMemory

@@ -108,7 +108,7 @@ const apart = 512 << 20
 // NewLayout walks the events of a timeline once.
 func NewLayout(l *Timeline, lives *Lifetimes) *Layout {
 	w := layoutWalk{
-		Layout: &Layout{lifetimes: lives}, line: l, rules: alloc.RulesOf(l.Trace.Settings.Parsed), pools: l.pools.walk(), plain: map[uint64]int32{},
+		Layout: &Layout{lifetimes: lives}, line: l, rules: alloc.RulesOf(l.Trace.Settings.Parsed, l.Trace.Writer.Assumed()), pools: l.pools.walk(), plain: map[uint64]int32{},
 	}
 	for i := range l.Start.Segments {
 		w.start(&l.Start.Segments[i])

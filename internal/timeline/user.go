@@ -1,6 +1,10 @@
 package timeline
 
-import "github.com/ashlar-mem/ashlar/trace"
+import (
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/trace"
+)
 
 // User reports whether a frame is of the user's own program: not of an
 // installed package, of Python itself or of compiled code.
@@ -8,6 +12,18 @@ func (f Frame) User() bool { return f.user() }
 
 // Native reports whether a frame is of compiled code, which has no line to show.
 func (f Frame) Native() bool { return f.native() }
+
+// BelowTorch returns the part of the frame's path below the package torch, or
+// empty.
+func (f Frame) BelowTorch() string {
+	if i := strings.LastIndex(f.Filename, "/torch/"); i >= 0 {
+		return f.Filename[i+len("/torch/"):]
+	}
+	if rest, ok := strings.CutPrefix(f.Filename, "torch/"); ok {
+		return rest
+	}
+	return ""
+}
 
 // OwnPath returns the frames of a stack that show where in the user's program an
 // allocation was made, outermost first: the frames for which own is true, and

@@ -182,7 +182,7 @@ func (r *pageRun) failedRequest(event int) *failedRequest {
 		if r.trace.Settings.Known {
 			s = r.trace.Settings.Parsed
 		}
-		rules := alloc.RulesOf(s)
+		rules := alloc.RulesOf(s, r.trace.Writer.Assumed())
 		out.Segment = rules.SegmentSize(rules.Round(e.Size))
 	}
 	return out

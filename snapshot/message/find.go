@@ -80,13 +80,14 @@ func around(text string, from, anchor int) (o *OOM, start, end int) {
 
 // window is a piece of text in which one message is looked for.
 type window struct {
-	lines []byte // without terminal sequences and escapes
-	plain []byte // without prefixes of lines too
+	source string
+	lines  []byte // without terminal sequences and escapes
+	plain  []byte // without prefixes of lines too
 	squeezed
 }
 
 func newWindow(text string) *window {
-	w := &window{lines: unescape(text)}
+	w := &window{source: text, lines: unescape(text)}
 	w.plain = slices.Clone(w.lines)
 	for start := 0; start < len(w.plain); {
 		end := lineEnd(w.plain, start)

@@ -9,6 +9,7 @@ import (
 var anchors = []string{
 	"outofmemory", "triedtoallocate", "totalcapac", "oftheallocatedmemory", "isallocatedbypytorch", "allocationondevice",
 	"alloc_failed", "cudacalloc", "out_of_memory", "failedwithoom", "preemptivelyrejecting",
+	"invalidbuffersize", "nvml_success", "out_of_device_memory", "out_of_resources",
 }
 
 // places returns the offsets of the anchors in text that may belong to a
@@ -58,7 +59,7 @@ type passage struct{ start, end int }
 
 // stems are parts of words such that a message, however broken, has one in
 // every few lines, or a size.
-var stems = []string{"emory", "EMORY", "ut of", "llocat", "LLOC", "OOM", "alloc ", "apac"}
+var stems = []string{"emory", "EMORY", "ut of", "llocat", "LLOC", "OOM", "alloc ", "apac", "buffer size", "UT_OF"}
 
 // sizeEnd is the end of every size. Many a log has one on each line, so only those
 // near a stem count.

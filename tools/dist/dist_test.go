@@ -92,3 +92,12 @@ func TestVersions(t *testing.T) {
 		t.Errorf("%s and %s: a hyphen has a meaning there", p, d)
 	}
 }
+
+func TestAbsoluteLinks(t *testing.T) {
+	const page = `[a](docs/a.md) [b](https://b.org/) [c](#here) <img src="docs/i.png">`
+	const want = `[a](https://github.com/ashlar-mem/ashlar/blob/main/docs/a.md) [b](https://b.org/) [c](#here) ` +
+		`<img src="https://github.com/ashlar-mem/ashlar/raw/main/docs/i.png">`
+	if got := absoluteLinks(page); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -90,12 +91,24 @@ func (b *build) metadata(dir string) ([]file, error) {
 		fmt.Fprintf(&wheel, "Tag: py3-none-%s\n", tag)
 	}
 	return []file{
-		{dir + "METADATA", []byte(strings.Join(head, "\n") + "\n\n" + string(about)), 0o644},
+		{dir + "METADATA", []byte(strings.Join(head, "\n") + "\n\n" + absoluteLinks(string(about))), 0o644},
 		{dir + "WHEEL", wheel.Bytes(), 0o644},
 		{dir + "licenses/LICENSE", own, 0o644},
 		{dir + "licenses/THIRD-PARTY.txt", b.parts.text, 0o644},
 		{dir + "sboms/ashlar.cdx.json", b.parts.sbom, 0o644},
 	}, nil
+}
+
+var (
+	relativeLink    = regexp.MustCompile(`\]\(([^):#]+)\)`)
+	relativePicture = regexp.MustCompile(`(src|srcset)="([^":]+)"`)
+)
+
+// absoluteLinks makes the README's links and pictures work on a page elsewhere.
+func absoluteLinks(page string) string {
+	const repository = "https://github.com/ashlar-mem/ashlar/"
+	page = relativeLink.ReplaceAllString(page, "]("+repository+"blob/main/$1)")
+	return relativePicture.ReplaceAllString(page, `$1="`+repository+`raw/main/$2"`)
 }
 
 // recordOf lists the files with their sums; the list itself has none.

@@ -18,6 +18,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
 	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -228,7 +229,7 @@ func (r *soakReport) judge(pl soakPlan) {
 	grown("memory in use on the device", r.Device.TotalBytes-r.Warm.DeviceFree, r.Device.TotalBytes-r.End.DeviceFree, pl.device)
 	// The limit is compared with the size of a segment, and memory is mapped in
 	// granules, of which no plan changes the size.
-	rules := alloc.RulesOf(settings.Default())
+	rules := alloc.RulesOf(settings.Default(), pytorch.Default)
 	if uint64(r.PeakBytes) > pl.limit+rules.Granule(true) {
 		r.Problems = append(r.Problems, fmt.Sprintf("%s were reserved at the peak: more than the limit and one granule", units.Size(uint64(r.PeakBytes))))
 	}

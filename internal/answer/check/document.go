@@ -4,6 +4,7 @@ import "github.com/ashlar-mem/ashlar/internal/answer"
 
 // Document is what ashlar check --json prints.
 type Document struct {
+	Warning      string  `json:"warning"` // as in stats
 	File         string  `json:"file"`
 	Device       *int    `json:"device"`
 	DeviceReason *string `json:"device_reason"`
@@ -14,7 +15,7 @@ type Document struct {
 // NewDocument says what a report is about; old is the file to compare with, nil
 // if there is none.
 func NewDocument(f, old *File, r *Report) *Document {
-	d := &Document{File: f.Name, Device: f.Device, DeviceReason: answer.Known(f.Reason), Report: r}
+	d := &Document{Warning: f.Warning, File: f.Name, Device: f.Device, DeviceReason: answer.Known(f.Reason), Report: r}
 	if old != nil {
 		d.Baseline = &old.Name
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/snapshot/stats"
@@ -17,6 +18,8 @@ type File struct {
 	Name   string
 	Device *int   // nil if the file does not say, or for host memory
 	Reason string // why this device, if there was a choice
+	// Warning is what is not modelled of the device; empty for CUDA.
+	Warning string
 }
 
 // Choice says what of a file is measured.
@@ -61,7 +64,7 @@ func MeasureFile(ctx context.Context, in *input.Input, c Choice, progress func(d
 	if err != nil {
 		return nil, err
 	}
-	m.Reason = why
+	m.Reason, m.Warning = why, replay.NotModelled(t)
 	if !t.Host {
 		m.Device = &t.Device
 	}

@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
@@ -66,7 +69,11 @@ func (c *Case) addFailed(in *input.Input) error {
 		about += fmt.Sprintf(", rank %d", failed.Rank)
 	}
 	if failed.Device >= 0 {
-		about += fmt.Sprintf(", GPU %d", failed.Device)
+		word := "GPU"
+		if answer.PlatformOf(failed) == trace.NPU {
+			word = trace.NPU
+		}
+		about += fmt.Sprintf(", %s %d", word, failed.Device)
 	}
 	if f := newFailures(all, failed); f != nil {
 		c.log().Failures = f
@@ -182,21 +189,35 @@ func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
 	c.About = append([]string{about, count(t.Events.Len()) + " events"}, c.About...)
 	given := c.Message
 	c.addRecorded(t.Device)
-	if t.Events.Len() > 0 || c.atFailure(t) {
-		if c.Run, err = whatif.Check(ctx, f.Name, c.Loaded); err != nil || given == nil {
+	if t.Platform != trace.Profiler && (t.Events.Len() > 0 || c.atFailure(t)) {
+		if c.Run, err = whatif.Check(ctx, f.Name, c.Loaded); err != nil {
 			return err
 		}
-		c.compare(given)
+		c.About = append(c.About, c.pytorch().String())
+		if given != nil {
+			c.compare(given)
+		}
 		return nil
 	}
-	note := f.Name + " has no events (" + input.WhyNoEvents(f) + "), only the state when it was written: see ashlar stats"
+	c.About = append(c.About, c.pytorch().String())
+	if t.Platform != trace.Profiler { // of which that is said anyway
+		c.warning = fmt.Sprintf("There is nothing to replay: %s has no events (%s), only the state when it was written; see ashlar stats.", f.Name, input.WhyNoEvents(f))
+	}
 	if c.Message == nil && c.Stats == nil {
 		c.Stats = stateOf(t)
 	} else {
-		note += "; the message, or the dump, is explained without it"
+		c.warning += " The message, or the dump, is explained without it."
 	}
-	c.Notes = append(c.Notes, note)
 	return nil
+}
+
+// pytorch returns which release the snapshot is of.
+func (c *Case) pytorch() replay.PyTorch {
+	w := c.Loaded.Trace.Writer
+	if c.Run != nil {
+		return replay.NewPyTorch(w, c.Run.Program.Version)
+	}
+	return replay.NewPyTorch(w, w.Assumed())
 }
 
 // compare finds out whether the message that was given is about the file's
@@ -274,7 +295,11 @@ func (c *Case) Explain(ctx context.Context) (r *Report, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Warning = c.warning
+	platform := r.Warning
+	if c.Loaded != nil {
+		platform = replay.NotModelled(c.Loaded.Trace)
+	}
+	r.Warning = strings.TrimSpace(platform + " " + c.warning)
 	r.Notes = append(append([]string{}, c.Notes...), r.Notes...)
 	return r, nil
 }

@@ -3,14 +3,16 @@ package explain
 import (
 	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 )
 
 // Document is what ashlar explain --json prints.
 type Document struct {
-	File         *string    `json:"file"`
-	Kind         input.Kind `json:"kind"`
-	Device       *int       `json:"device"`
-	DeviceReason *string    `json:"device_reason"`
+	File         *string         `json:"file"`
+	Kind         input.Kind      `json:"kind"`
+	Device       *int            `json:"device"`
+	DeviceReason *string         `json:"device_reason"`
+	PyTorch      *replay.PyTorch `json:"pytorch"` // null without a snapshot
 	*Report
 }
 
@@ -21,6 +23,10 @@ func NewDocument(c *Case, r *Report, file bool) *Document {
 	if file {
 		name := c.Name // a pointer into the case would keep the run
 		d.File = &name
+	}
+	if c.Loaded != nil {
+		p := c.pytorch()
+		d.PyTorch = &p
 	}
 	if device := c.failed(); device >= 0 {
 		d.Device = &device

@@ -37,7 +37,7 @@ func TestHealthOfRealRuns(t *testing.T) {
 			continue
 		}
 		healthy++
-		rules, releasable, private := alloc.RulesOf(c.Program.Settings), uint64(0), false
+		rules, releasable, private := alloc.RulesOf(c.Program.Settings, c.Program.Version), uint64(0), false
 		for _, s := range c.Program.Trace.Segments {
 			private = private || s.Pool != (alloc.PoolID{}) // their segments stay
 			for i := range s.Blocks {

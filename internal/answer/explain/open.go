@@ -8,6 +8,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -114,7 +115,7 @@ func (e *explainer) roundedUp(v string) error {
 }
 
 // tightest are the rules under which a request takes least.
-var tightest = alloc.RulesOf(alloc.Tightest())
+var tightest = alloc.RulesOf(alloc.Tightest(), pytorch.Default)
 
 // leastRequest returns the least that a request can take if it was rounded up to
 // this size.

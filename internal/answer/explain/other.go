@@ -52,7 +52,7 @@ type recordedFailure struct {
 }
 
 func failuresOf(r *run.Checked) []recordedFailure {
-	rules := alloc.RulesOf(r.Program.Settings)
+	rules := alloc.RulesOf(r.Program.Settings, r.Program.Version)
 	var all []recordedFailure
 	for c := r.Timeline.Cursor(); c.Next(); {
 		if c.Event.Action == alloc.ActionOOM {

@@ -23,7 +23,7 @@ func FromSnapshot(ctx context.Context, in Input) (*Report, error) {
 	check := whatif.NewSelfCheck(e.program)
 	e.report = &Report{
 		SelfCheck: &check, Alternatives: []Alternative{}, Pinners: []Segment{}, Holders: []Holder{}, AtPeak: []Holder{},
-		ByLine: []LineHolder{}, ByModule: []ModuleHolder{}, ByKind: []CategoryHolder{}, Findings: []Finding{}, Fixes: []Fix{},
+		ByLine: []LineHolder{}, ByModule: []ModuleHolder{}, ByKind: []CategoryHolder{}, Findings: []Finding{}, Fixes: []Fix{}, AfterUpgrade: []Fix{},
 		Arithmetic: []string{}, Record: []string{}, Notes: whatif.RestsOn(e.program),
 	}
 	// Holders and findings are computed on another core.
@@ -221,7 +221,7 @@ func (e *explainer) fromMessage() *replay.Call {
 	if m == nil || m.TriedBytes == nil || m.Backend != message.Native || m.Device >= 0 && m.Device != e.trace.Device {
 		return nil
 	}
-	rules := alloc.RulesOf(e.program.Settings)
+	rules := alloc.RulesOf(e.program.Settings, e.program.Version)
 	_, most := rules.Requests(whole(m.TriedBytes, m.Backend).Low)
 	c := &replay.Call{Kind: replay.CallTry, Tensor: -1, Size: most}
 	if n := e.trace.Events.Len(); n > 0 {
@@ -279,7 +279,7 @@ func (e *explainer) refutes(shown whatif.Limit) error {
 func (e *explainer) atFirst() uint64 {
 	bytes := e.program.Start.Reserved()
 	if e.program.Settings.ExpandableSegments {
-		rules := alloc.RulesOf(e.program.Settings)
+		rules := alloc.RulesOf(e.program.Settings, e.program.Version)
 		bytes -= min(bytes, rules.Granule(true))
 	}
 	return max(bytes, 1)

@@ -58,7 +58,7 @@ type freeMemory struct {
 // newFailedRequest replays the run up to an event and makes the request that
 // failed: that of the event, or a given one if the file ends before it.
 func newFailedRequest(ctx context.Context, p *replay.Program, c replay.Conditions, event int, given *replay.Call) (*failedRequest, error) {
-	f := &failedRequest{program: p, conditions: c, rules: alloc.RulesOf(c.Settings), event: event, holdAt: holdEvent(p, event)}
+	f := &failedRequest{program: p, conditions: c, rules: alloc.RulesOf(c.Settings, p.Version), event: event, holdAt: holdEvent(p, event)}
 	if event < p.Trace.Events.Len() {
 		if e := p.Trace.Events.At(event); e.Action == alloc.ActionOOM {
 			now, peak := reservedAt(p.Trace, p.Start, event)

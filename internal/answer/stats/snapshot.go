@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
@@ -14,12 +15,13 @@ import (
 
 // Snapshot is what a memory snapshot says about one device.
 type Snapshot struct {
-	Format        string     `json:"format"`
-	Compression   *string    `json:"compression"`
-	FileBytes     *int64     `json:"file_bytes"`
-	UnpackedBytes int64      `json:"unpacked_bytes"`
-	Writer        *string    `json:"writer"`
-	Truncated     *Truncated `json:"truncated"`
+	Format        string         `json:"format"`
+	Compression   *string        `json:"compression"`
+	FileBytes     *int64         `json:"file_bytes"`
+	UnpackedBytes int64          `json:"unpacked_bytes"`
+	Writer        *string        `json:"writer"`
+	PyTorch       replay.PyTorch `json:"pytorch"`
+	Truncated     *Truncated     `json:"truncated"`
 
 	Device       *int     `json:"device"`
 	Host         bool     `json:"host"`
@@ -125,7 +127,7 @@ func NewSnapshot(ctx context.Context, f *snapshot.File, o Options) (*Snapshot, e
 	c := &collector{file: f, trace: t, out: &Snapshot{
 		Format: f.Format, UnpackedBytes: f.Bytes, Host: t.Host, Compression: text(f.Compression),
 		Writer: text(o.Writer), DeviceReason: text(why), Device: deviceOf(t), Events: t.Events.Len(), Streams: streams(t),
-		Annotations: []timeline.NameCount{}, Segments: []Group{}, OOMs: []OOM{}, Missing: []Missing{}, Holders: []Holder{},
+		PyTorch: replay.NewPyTorch(t.Writer, t.Writer.Assumed()), Annotations: []timeline.NameCount{}, Segments: []Group{}, OOMs: []OOM{}, Missing: []Missing{}, Holders: []Holder{},
 	}}
 	if o.FileBytes > 0 {
 		c.out.FileBytes = &o.FileBytes
@@ -157,6 +159,7 @@ func (c *collector) follow(ctx context.Context, r *run.Run) error {
 	case seen != nil:
 		c.seen = seen
 		got := seen.Result
+		c.out.PyTorch = replay.NewPyTorch(got.Writer, got.Version)
 		c.out.Replay = &Replay{
 			Identical: got.Identical, Events: got.Events, IdenticalEvents: got.IdenticalEvents,
 			SegmentsIdentical: got.SegmentsIdentical, Start: got.Start, Notes: append([]string{}, got.Notes...),

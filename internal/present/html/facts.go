@@ -122,6 +122,7 @@ func (p *page) run(s *subject, f *stats.Snapshot, d detail) {
 	if f.Writer != nil {
 		kind += " by " + *f.Writer
 	}
+	kind += ", " + f.PyTorch.String()
 	if f.Compression != nil {
 		kind += ", " + *f.Compression
 	}

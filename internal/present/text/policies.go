@@ -13,11 +13,12 @@ import (
 // head has no events if it is about a placement problem.
 func Policies(w io.Writer, head WhatIfHead, a *policies.Answer, style Style) error {
 	p := &page{w: w, style: style}
+	p.warning(head.Warning)
 	if a.SelfCheck != nil {
 		p.whatIfHead(head, *a.SelfCheck)
 		p.whatIfBounds(a.Limit, a.DeviceMemory)
 	} else {
-		p.name("", head.Name)
+		p.name("", head.File)
 		p.wrapped("  ", "a placement problem of "+plural(head.Events, "buffer", "buffers"))
 		p.wrapped("  ", MemoryText(a.DeviceMemory))
 	}

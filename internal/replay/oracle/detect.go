@@ -10,7 +10,9 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // Options say how files are verified. The zero value picks device 0; use
@@ -18,6 +20,9 @@ import (
 type Options struct {
 	Device int  // of a snapshot with several
 	Host   bool // its page-locked host memory instead
+	// Version is the release of PyTorch that wrote the files, instead of what they
+	// tell; 0 leaves it to them.
+	Version pytorch.Version
 }
 
 // AnyDevice stands for the device of a snapshot that ran out of memory, or
@@ -37,7 +42,7 @@ func verifySource(ctx context.Context, src Source, opts Options) (*replay.Result
 	head := bufio.NewReaderSize(in, 64<<10)
 	if !looksLikeSnapshot(head) {
 		rest := io.Reader(head)
-		return verifyRecording(ctx, Source{Name: src.Name, Open: func() (io.ReadCloser, error) { return reader{rest, in}, nil }})
+		return verifyRecording(ctx, Source{Name: src.Name, Open: func() (io.ReadCloser, error) { return reader{rest, in}, nil }}, opts)
 	}
 	var f *snapshot.File
 	if src.Path != "" {
@@ -99,6 +104,12 @@ func verifySnapshot(ctx context.Context, f *snapshot.File, opts Options) (*repla
 	if err != nil {
 		return nil, err
 	}
+	if opts.Version != 0 {
+		f.SetWriter(opts.Version)
+	}
+	if t.Platform == trace.Profiler {
+		return nil, fmt.Errorf("%s was made by profile_plot, not by an allocator, so there is nothing to replay", f.Name)
+	}
 	v, err := verify.Run(ctx, t, verify.Options{NoSizes: true})
 	if err != nil {
 		if ctx.Err() == nil {
@@ -108,6 +119,9 @@ func verifySnapshot(ctx context.Context, f *snapshot.File, opts Options) (*repla
 	}
 	r := v.Result
 	r.File = f.Name
+	if other := replay.NotModelled(t); other != "" {
+		r.Notes = append([]string{other}, r.Notes...)
+	}
 	if why != "" {
 		r.Notes = append(r.Notes, why)
 	}
@@ -119,10 +133,13 @@ func verifySnapshot(ctx context.Context, f *snapshot.File, opts Options) (*repla
 	return r, nil
 }
 
-func verifyRecording(ctx context.Context, src Source) (*replay.Result, error) {
+func verifyRecording(ctx context.Context, src Source, opts Options) (*replay.Result, error) {
 	rec, err := Load(ctx, src)
 	if err != nil {
 		return nil, err
+	}
+	if opts.Version != 0 {
+		rec.Torch = opts.Version.String()
 	}
 	r, err := Verify(ctx, rec)
 	if err != nil {

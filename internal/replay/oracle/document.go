@@ -17,6 +17,7 @@ type FileDocument struct {
 	Events          int                `json:"events"`
 	IdenticalEvents int                `json:"identical_events"`
 	FirstDifference *replay.Difference `json:"first_difference"`
+	PyTorch         *replay.PyTorch    `json:"pytorch"` // null if the file cannot be read
 	*SnapshotDocument
 	Error string `json:"error,omitempty"`
 }
@@ -45,8 +46,10 @@ func (d *Document) Add(name string, r *replay.Result, err error) {
 	if r.Identical {
 		d.Identical++
 	}
+	release := replay.NewPyTorch(r.Writer, r.Version)
 	f := FileDocument{
-		File: name, Kind: r.Kind, Identical: r.Identical, Events: r.Events, IdenticalEvents: r.IdenticalEvents, FirstDifference: r.First,
+		PyTorch: &release,
+		File:    name, Kind: r.Kind, Identical: r.Identical, Events: r.Events, IdenticalEvents: r.IdenticalEvents, FirstDifference: r.First,
 	}
 	if r.Kind == "snapshot" {
 		f.SnapshotDocument = newSnapshotDocument(r)

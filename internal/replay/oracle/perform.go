@@ -9,14 +9,14 @@ import (
 )
 
 // Allocator makes an allocator over a device as the recorded run had one: with
-// its settings and its memory fraction. The fraction is one of the total
+// the rules of its PyTorch, its settings and its memory fraction. The fraction is one of the total
 // memory that d reports, which need not be the recorded device's.
 func (rec *Recording) Allocator(d driver.Driver, opts ...alloc.Option) (*alloc.Allocator, error) {
 	conf, err := settings.Parse(rec.Conf)
 	if err != nil {
 		return nil, fmt.Errorf("settings %q: %w", rec.Conf, err)
 	}
-	a := alloc.New(d, append([]alloc.Option{alloc.WithSettings(conf)}, opts...)...)
+	a := alloc.New(d, append([]alloc.Option{alloc.WithSettings(conf), alloc.WithVersion(rec.Version())}, opts...)...)
 	if rec.Fraction >= 0 {
 		if err := a.SetMemoryFraction(rec.Fraction); err != nil {
 			return nil, err

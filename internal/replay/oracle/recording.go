@@ -3,6 +3,7 @@ package oracle
 import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
+	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -40,6 +41,16 @@ type Checkpoint struct {
 	Stats map[string]int64
 }
 
+// Version returns the release of PyTorch that was recorded, 0 if the recording
+// does not tell.
+func (rec *Recording) Version() pytorch.Version {
+	v, err := pytorch.Parse(rec.Torch)
+	if err != nil {
+		return 0
+	}
+	return v
+}
+
 // Snapshot returns what a snapshot of the recorded run would have shown: the
 // events and the final segments, without the operations, the limit or the pools
 // of events.
@@ -49,6 +60,9 @@ func (rec *Recording) Snapshot() (*trace.Trace, error) {
 		return nil, err
 	}
 	t := &trace.Trace{Strings: &trace.Strings{}, Stacks: trace.NewStacks()}
+	if v := rec.Version(); v != 0 {
+		t.Writer = pytorch.Exactly(v)
+	}
 	t.Settings = trace.Settings{Known: true, Parsed: conf, Conf: rec.Conf}
 	for _, e := range rec.Trace {
 		t.Events.Append(trace.Event{Action: e.Action, Addr: e.Addr, Size: e.Size, Stream: e.Stream, Time: trace.NoTime})

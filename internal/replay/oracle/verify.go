@@ -11,6 +11,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/pytorch"
 )
 
 // Verify runs the recording through the engine and compares everything the
@@ -110,8 +111,9 @@ func (v *verifier) result() *replay.Result {
 	if v.diff != nil && v.undefined != nil {
 		v.diff = v.undefined // whatever differs later is a consequence
 	}
-	return &replay.Result{
+	r := &replay.Result{
 		Kind:            "recording",
+		Version:         v.rec.Version(),
 		Identical:       v.diff == nil,
 		Events:          len(v.rec.Trace),
 		IdenticalEvents: v.events,
@@ -121,6 +123,10 @@ func (v *verifier) result() *replay.Result {
 		Stats:           v.run.allocator.Stats().Map(),
 		Waited:          v.waited,
 	}
+	if r.Version != 0 {
+		r.Writer = pytorch.Exactly(r.Version)
+	}
+	return r
 }
 
 // surroundings describes where the run stands.

@@ -19,7 +19,11 @@ func (p *Pools) Route(id alloc.PoolID, malloc func() error) error {
 	if id == (alloc.PoolID{}) {
 		return malloc()
 	}
-	c, err := p.allocator.BeginCapture(id, func(uint64) bool { return true })
+	begin := p.allocator.BeginCapture
+	if id.First == 0 {
+		begin = p.allocator.RouteStreams // a MemPool's
+	}
+	c, err := begin(id, func(uint64) bool { return true })
 	if err != nil {
 		return err
 	}

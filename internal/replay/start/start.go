@@ -47,7 +47,7 @@ func Find(t *trace.Trace) *State {
 			"the file ends within the events: its segments are those of a later moment and are not compared",
 		}}
 	}
-	u := undo{trace: t, rules: alloc.RulesOf(t.Settings.Parsed), live: map[uint64]alloc.Block{}, plain: map[uint64]alloc.Segment{}}
+	u := undo{trace: t, rules: alloc.RulesOf(t.Settings.Parsed, t.Writer.Assumed()), live: map[uint64]alloc.Block{}, plain: map[uint64]alloc.Segment{}}
 	for i := range t.Segments {
 		u.final(&t.Segments[i])
 	}
@@ -164,14 +164,14 @@ func (u *undo) event(i int) {
 		delete(u.plain, e.Addr)
 	case alloc.ActionSegmentFree:
 		u.plain[e.Addr] = alloc.Segment{
-			Device: u.trace.Device, Address: e.Addr, TotalSize: e.Size, Stream: e.Stream,
+			Device: u.trace.Device, Address: e.Addr, TotalSize: e.Size, Stream: e.Stream, Pool: u.trace.Events.PoolID(e.Pool),
 			Large: u.rules.LargeSegment(e.Size),
 		}
 	case alloc.ActionSegmentMap:
 		u.mapped = cutRun(u.mapped, e.Addr, e.Size)
 	case alloc.ActionSegmentUnmap:
 		u.mapped = append(u.mapped, alloc.Segment{
-			Device: u.trace.Device, Address: e.Addr, TotalSize: e.Size, Stream: e.Stream,
+			Device: u.trace.Device, Address: e.Addr, TotalSize: e.Size, Stream: e.Stream, Pool: u.trace.Events.PoolID(e.Pool),
 			Large: u.largeMapping(e.Addr, e.Size, e.Stream), Expandable: true,
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/replay/private"
 	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
+	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -46,6 +47,9 @@ type player struct {
 	flushes []int32                // rows at which a release of its own begins
 	routed  map[int32]alloc.PoolID // failed requests that were made under a route
 
+	order   *startOrder       // nil if nothing of it is left open
+	numbers map[uint64]uint32 // object at the start -> its place in the order that was found
+
 	sizes *Sizes // nil if they are not wanted
 	ooms  []FreeAtOOM
 }
@@ -53,6 +57,7 @@ type player struct {
 // playConfig is what one attempt at a trace assumes.
 type playConfig struct {
 	settings settings.Settings
+	version  pytorch.Version
 	start    *start.State
 	total    uint64
 	reserved []alloc.Span // the addresses of expandable segments at the start
@@ -79,13 +84,13 @@ func newPlayer(r *rows, c playConfig) (*player, error) {
 	}
 	p.device = &watched{
 		Driver: recorded.New(recorded.Config{TotalMemory: c.total, Events: r, Waited: c.waited}),
-		bounds: newBounds(), memory: c.memory, settings: c.settings, rules: alloc.RulesOf(c.settings), cut: c.start.Kind == start.Rebuilt,
+		bounds: newBounds(), memory: c.memory, settings: c.settings, rules: alloc.RulesOf(c.settings, c.version), cut: c.start.Kind == start.Rebuilt,
 	}
-	options := []alloc.Option{alloc.WithDevice(r.trace.Device), alloc.WithSettings(c.settings), alloc.WithObserver(p.observe)}
+	options := []alloc.Option{alloc.WithDevice(r.trace.Device), alloc.WithSettings(c.settings), alloc.WithVersion(c.version), alloc.WithObserver(p.observe)}
 	if c.settings.ExpandableSegments && c.settings.MaxSplitSize != settings.None {
 		options = append(options, alloc.WithExplainer(p.device.grown))
 	}
-	p.allocator = alloc.New(p.device, options...)
+	p.allocator = alloc.New(p.device, append(options, p.ordered()...)...)
 	p.private = private.New(p.allocator)
 	if c.atMost != 0 {
 		p.device.high, p.device.sure = c.atMost, c.atMost
@@ -143,6 +148,7 @@ func (p *player) play(ctx context.Context, progress func(done, total int)) error
 		}
 		p.once()
 	}
+	p.settle()
 	return nil
 }
 
@@ -199,6 +205,9 @@ func (p *player) step() error {
 		return nil
 	}
 	p.doing = "allocate"
+	if target, _, ok := p.rows.hinted(j); ok {
+		return p.mallocAt(target)
+	}
 	return p.malloc(i, j)
 }
 
@@ -283,6 +292,19 @@ func (p *player) malloc(i, j int) error {
 		_, err := p.allocator.Malloc(e.Size, e.Stream)
 		return err
 	}))
+}
+
+// mallocAt makes the allocation in a row at the address that it has.
+func (p *player) mallocAt(row int) error {
+	p.callRow = row
+	e := p.rows.At(row)
+	return p.private.Route(p.pools.poolOf(row), func() error {
+		ok, err := p.allocator.MallocAt(e.Size, e.Stream, e.Addr)
+		if err == nil && !ok {
+			err = fmt.Errorf("%d bytes at %#x are not free", e.Size, e.Addr)
+		}
+		return err
+	})
 }
 
 // maxOOMs bounds how many failed requests are looked at.

@@ -10,14 +10,15 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
 )
 
-// Events of PyTorch 2.11 do not have their pool. Segments that are still there
-// at the end do; the pools of others are inferred (spec 16): all allocations in
-// a segment share its pool, and an allocation that passes over a fitting free
+// Events have their pool from PyTorch 2.12 on. Before, segments that are still
+// there at the end do; the pools of others are inferred (spec 16): all allocations
+// in a segment share its pool, and an allocation that passes over a fitting free
 // block belongs to another pool than the block.
 
 // poolMap has the pool of every allocation and release of a trace. The nil
 // map says the default pool for all.
 type poolMap struct {
+	rows  *rows
 	spans []span
 	byRow []int32 // row -> position in spans plus one
 	guess map[int]alloc.PoolID
@@ -42,7 +43,7 @@ type conflict struct {
 // newPoolMap finds the segment of every allocation and release.
 func newPoolMap(r *rows, start *start.State) *poolMap {
 	t := r.trace
-	m := &poolMap{byRow: make([]int32, r.Len()), guess: map[int]alloc.PoolID{}}
+	m := &poolMap{rows: r, byRow: make([]int32, r.Len()), guess: map[int]alloc.PoolID{}}
 	type entry struct {
 		addr uint64
 		id   int
@@ -118,8 +119,11 @@ func newPoolMap(r *rows, start *start.State) *poolMap {
 
 // poolOf returns the pool of the allocation or release in a row.
 func (m *poolMap) poolOf(row int) alloc.PoolID {
-	if m == nil || m.byRow[row] == 0 {
+	if m == nil {
 		return alloc.PoolID{}
+	}
+	if pool, ok := m.rows.pool(row); ok || m.byRow[row] == 0 {
+		return pool
 	}
 	id := int(m.byRow[row]) - 1
 	if p, ok := m.guess[id]; ok {
@@ -146,6 +150,9 @@ const madeUp = 1 << 40
 // the trace used, or the one that the engine used, belongs to another pool.
 func (m *poolMap) options(c *conflict) []*poolMap {
 	if m == nil || c == nil {
+		return nil
+	}
+	if _, told := m.rows.pool(c.at); told {
 		return nil
 	}
 	var out []*poolMap

@@ -7,6 +7,7 @@ import (
 	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
+	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -23,6 +24,8 @@ type reading struct {
 	trace    *trace.Trace
 	start    *start.State
 	settings settings.Settings
+	version  pytorch.Version
+	numbers  map[uint64]uint32
 	rows     *rows
 	memory   uint64
 	reserved []alloc.Span
@@ -36,7 +39,7 @@ type reading struct {
 
 func (v *verifier) reading(p *player) *reading {
 	return &reading{
-		trace: v.trace, start: v.start, settings: v.settings, rows: v.rows, memory: p.config.total, reserved: p.config.reserved,
+		trace: v.trace, start: v.start, settings: v.settings, version: p.config.version, numbers: p.numbers, rows: v.rows, memory: p.config.total, reserved: p.config.reserved,
 		pos: p.pos, pools: p.pools, waited: p.config.waited, flushes: p.flushes, routed: p.routed,
 	}
 }
@@ -49,8 +52,8 @@ func (g *reading) program() *replay.Program {
 	for i := 0; i < r.rows.Len(); {
 		i = r.call(i)
 	}
-	p := r.calls.Program(replay.Device{Memory: g.memory, Reserved: g.reserved, Segments: r.placements()})
-	p.Ignored = r.ignored
+	p := r.calls.Program(replay.Device{Memory: g.memory, Reserved: g.reserved, Segments: r.placements(), Order: g.numbers})
+	p.Ignored, p.Version = r.ignored, g.version
 	return p
 }
 
@@ -159,6 +162,10 @@ func (r *reader) late(i, end int) int {
 func (r *reader) request(end int) int {
 	switch r.rows.Action(end) {
 	case alloc.ActionAlloc:
+		if target, next, ok := r.rows.hinted(end); ok {
+			r.alloc(target) // where other settings put it is up to them
+			return next
+		}
 		r.alloc(end)
 	case alloc.ActionOOM:
 		r.addFailed(end)

@@ -65,7 +65,7 @@ type reservedFor struct {
 const unlimited = 256 << 30
 
 func findReservations(t *trace.Trace, start *start.State, s settings.Settings, m *deviceMemory) *reservations {
-	f := &reservations{trace: t, start: start, rules: alloc.RulesOf(s), least: m.least(), memory: math.MaxUint64, began: map[uint64]uint64{}}
+	f := &reservations{trace: t, start: start, rules: alloc.RulesOf(s, t.Writer.Assumed()), least: m.least(), memory: math.MaxUint64, began: map[uint64]uint64{}}
 	// The length of segments shows where others begin.
 	const walks = 3
 	for range walks {

@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"slices"
+
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -79,6 +81,39 @@ func (r *rows) atOnce(i int) bool {
 	// One that an allocation completes has the allocation's stack.
 	x, y := r.stack(i), r.stack(i+1)
 	return x <= trace.EmptyStack || y <= trace.EmptyStack || x == y
+}
+
+// pool returns the pool of a row's event, which events of PyTorch 2.12 and later
+// have.
+func (r *rows) pool(i int) (id alloc.PoolID, ok bool) {
+	e := &r.trace.Events
+	ref := e.Pool.At(r.event(i))
+	if ref == trace.NoPool {
+		return alloc.PoolID{}, false
+	}
+	return e.PoolID(ref), true
+}
+
+// pooled reports whether some event has a private pool.
+func (r *rows) pooled() bool {
+	return slices.ContainsFunc(r.trace.Events.Pools, func(id alloc.PoolID) bool { return id != alloc.PoolID{} })
+}
+
+// hinted returns the row of an allocation at a given address that begins in row i,
+// and the row behind its events; see [trace.Trace.Hinted].
+func (r *rows) hinted(i int) (target, end int, ok bool) {
+	if r.Action(i) != alloc.ActionAlloc || !r.trace.Hinted(r.event(i)) {
+		return 0, 0, false
+	}
+	if i+2 < r.Len() && r.Action(i+1) == alloc.ActionAlloc && r.Action(i+2) == alloc.ActionFreeRequested &&
+		r.addr(i+2) == r.addr(i) && r.trace.Hinted(r.event(i+2)) {
+		end := i + 3
+		if end < r.Len() && r.Action(end) == alloc.ActionFreeCompleted && r.addr(end) == r.addr(i) {
+			end++
+		}
+		return i + 1, end, true
+	}
+	return i, i + 1, true
 }
 
 // isCall reports whether an event stands for a call, and is not caused by one.

@@ -38,7 +38,10 @@ func (v *verifier) attempt(ctx context.Context, c playConfig) (*player, error) {
 	if search && (v.spent.replays >= v.most.replays || v.spent.events >= v.most.events) {
 		return nil, errSpent
 	}
-	p, err := v.play(ctx, c)
+	p, err := v.plain, error(nil)
+	if v.plain = nil; p == nil {
+		p, err = v.play(ctx, c)
+	}
 	if err != nil {
 		return nil, err
 	}

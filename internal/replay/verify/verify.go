@@ -53,7 +53,7 @@ func (v *Verified) Program() *replay.Program { return v.program() }
 // says where they part.
 func Run(ctx context.Context, t *trace.Trace, o Options) (*Verified, error) {
 	v := newVerifier(t, o)
-	p, err := v.best(ctx)
+	p, err := v.bestVersion(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -129,6 +129,7 @@ type verifier struct {
 
 	most, spent work    // by the search
 	furthest    *player // so far
+	plain       *player // the first attempt, if it was made already
 }
 
 func newVerifier(t *trace.Trace, o Options) *verifier {
@@ -147,10 +148,10 @@ func newVerifier(t *trace.Trace, o Options) *verifier {
 	}
 	v.memory = newDeviceMemory(v.rows, v.start)
 	v.found = findReservations(t, v.start, v.settings, v.memory)
-	v.config = playConfig{start: v.start, settings: v.settings, memory: v.memory, sizes: !o.NoSizes}
+	v.config = playConfig{version: t.Writer.Assumed(), start: v.start, settings: v.settings, memory: v.memory, sizes: !o.NoSizes}
 	v.config.setDevice(v.found, v.found.memory)
 	v.config.settings.PerProcessMemoryFraction = 1 // of an unknown device: the answers show the limit
-	if slices.ContainsFunc(t.Segments, func(s trace.Segment) bool { return s.Pool != alloc.PoolID{} }) {
+	if v.rows.pooled() || slices.ContainsFunc(t.Segments, func(s trace.Segment) bool { return s.Pool != alloc.PoolID{} }) {
 		v.config.pools = newPoolMap(v.rows, v.start)
 	}
 	return v
@@ -159,7 +160,7 @@ func newVerifier(t *trace.Trace, o Options) *verifier {
 func (v *verifier) result(p *player) *replay.Result {
 	r := &replay.Result{
 		Kind: "snapshot", Events: v.rows.Len(), IdenticalEvents: p.pos, Segments: len(v.trace.Segments),
-		Start: v.start.Kind, Limit: p.device.limit(), Notes: v.notes,
+		Start: v.start.Kind, Limit: p.device.limit(), Notes: v.notes, Writer: v.trace.Writer, Version: p.config.version,
 	}
 	if limit := p.config.limit; limit != 0 {
 		r.CollectLimit = limit

@@ -12,7 +12,7 @@
 //
 // The commands:
 //
-//	device [total=SIZE] [conf=TEXT] [limit=SIZE] [events=manual]
+//	device [total=SIZE] [conf=TEXT] [limit=SIZE] [events=manual] [pytorch=VERSION]
 //	alloc NAME SIZE [stream=N] [thread=N]   bytes, or with a unit: 8MiB
 //	free NAME
 //	record NAME STREAM               record_stream

@@ -12,6 +12,7 @@ import (
 	"github.com/ashlar-mem/ashlar/driver"
 	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -176,12 +177,18 @@ func (r *Runner) device(words []string) error {
 			return err
 		}
 	}
+	var version pytorch.Version
+	if v, ok := option(words, "pytorch"); ok {
+		if version, err = pytorch.Parse(v); err != nil {
+			return fmt.Errorf("%w: %w", ErrCommand, err)
+		}
+	}
 	*r = Runner{
 		Options: r.Options, Device: sim.New(cfg),
 		blocks: map[string]uint64{}, pools: map[string]*alloc.MemPool{}, captures: map[string]*alloc.Capture{},
 		saved: map[string]*alloc.Checkpoint{},
 	}
-	r.Allocator = alloc.New(r.Device, append([]alloc.Option{alloc.WithSettings(s), alloc.WithObserver(r.observe)}, r.Options...)...)
+	r.Allocator = alloc.New(r.Device, append([]alloc.Option{alloc.WithSettings(s), alloc.WithVersion(version), alloc.WithObserver(r.observe)}, r.Options...)...)
 	if limited {
 		r.Allocator.SetLimit(limit)
 	}

@@ -39,7 +39,7 @@ func TestBadCommands(t *testing.T) {
 	for _, line := range []string{
 		"fly", "alloc", "alloc a", "alloc a many", "alloc a 1 stream=x", "free nobody", "record a", "stats nothing", "begin p", "endcapture g",
 		"capture g x", "capture g 1 pool=q", "limit x", "fraction x", "fail flight 1", "fail malloc 0", "complete x", "restore x", "checkpoint x p",
-		"device total=much", "device conf=nonsense:1", "device limit=x",
+		"device total=much", "device conf=nonsense:1", "device limit=x", "device pytorch=x",
 	} {
 		if _, err := r.Run(line); !errors.Is(err, ErrCommand) {
 			t.Errorf("%q: %v", line, err)

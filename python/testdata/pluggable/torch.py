@@ -93,6 +93,8 @@ _C._cuda_hasPrimaryContext = lambda index: index in _contexts
 _C._cuda_init = lambda: _allocator.call("set_init_fn", ctypes.c_int)(DEVICES) if _allocator is not None else None
 _C._accelerator_isAllocatorInitialized = lambda: False
 _C._accelerator_setAllocatorSettings = lambda conf: calls.append(("settings", conf))
+_C._cuda_cudaCachingAllocator_set_allocator_settings = _C._accelerator_setAllocatorSettings
+_C._accelerator_getAllocatorSettings = lambda: os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")
 _C._cuda_customAllocator = _PluggableAllocator
 _C._cuda_changeCurrentAllocator = _change
 _C._cuda_emptyCache = lambda: _allocator.call("set_reset_fn")()
@@ -118,6 +120,20 @@ def _gather(python, script, cpp):
 
 
 _C._profiler = types.SimpleNamespace(gather_traceback=_gather, symbolize_tracebacks=lambda stacks: [list(s) for s in stacks])
+
+
+# The versions that functions came with and went with, by the sources of 2.4 to 2.12 and of main in June 2026.
+SINCE = {
+    "_cuda_getMemoryFraction": 6, "_cuda_cudaCachingAllocator_enable": 6, "_accelerator_getDeviceStats": 9, "_accelerator_resetPeakStats": 9,
+    "_accelerator_resetAccumulatedStats": 9, "_accelerator_emptyCache": 9, "_accelerator_isAllocatorInitialized": 9, "_cuda_setMemoryMetadata": 10,
+    "_cuda_getMemoryMetadata": 10, "_accelerator_setAllocatorSettings": 10, "_accelerator_getAllocatorSettings": 12, "_cuda_allocationTraceback": 12,
+    "_cuda_cudaCachingAllocator_is_enabled": 12, "_cuda_memoryMetadataSupported": 14,
+}
+UNTIL = {"_cuda_cudaCachingAllocator_set_allocator_settings": 9}
+MINOR = int(__version__.split(".")[1])
+if "FAKE_TORCH" in os.environ:  # without it there is all of it
+    for _name in [n for n in (*SINCE, *UNTIL) if not SINCE.get(n, 0) <= MINOR <= UNTIL.get(n, MINOR)]:
+        delattr(_C, _name)
 
 
 # torch.cuda
@@ -176,11 +192,17 @@ cuda.reset_peak_memory_stats = lambda device=None: _C._cuda_resetPeakMemoryStats
 cuda.reset_accumulated_memory_stats = lambda device=None: _C._cuda_resetAccumulatedMemoryStats(_index(device))
 cuda.set_per_process_memory_fraction = lambda fraction, device=None: _C._cuda_setMemoryFraction(fraction, _index(device))
 cuda.get_per_process_memory_fraction = lambda device=None: _C._cuda_getMemoryFraction(_index(device))
-cuda.memory_snapshot = lambda pool=None, include_traces=True: _C._cuda_memorySnapshot((*(pool or (0, 0)), include_traces))["segments"]
+if MINOR < 8:
+    _ask_snapshot = lambda pool=None, include_traces=True: _C._cuda_memorySnapshot()
+elif MINOR < 11:
+    _ask_snapshot = lambda pool=None, include_traces=True: _C._cuda_memorySnapshot(pool)
+else:
+    _ask_snapshot = lambda pool=None, include_traces=True: _C._cuda_memorySnapshot((*(pool or (0, 0)), include_traces))
+cuda.memory_snapshot = lambda pool=None, include_traces=True: _ask_snapshot(pool, include_traces)["segments"]
 cuda.memory = types.SimpleNamespace(
     CUDAPluggableAllocator=_CUDAPluggableAllocator,
     change_current_allocator=lambda allocator: _C._cuda_changeCurrentAllocator(allocator.allocator()),
-    _snapshot=lambda: _C._cuda_memorySnapshot(None),
+    _snapshot=lambda: _C._cuda_memorySnapshot(*[None][:MINOR >= 8]),
 )
 
 
@@ -189,7 +211,7 @@ HISTORY = ["enabled", "context", "stacks", "max_entries", "clear_history", "comp
            "record_pinned_host_memory", "record_cuda"]
 LEGACY = ["enabled", "record_context", "trace_alloc_max_entries", "trace_alloc_record_context", "record_context_cpp", *HISTORY[4:]]
 DEFAULTS = dict(context="all", stacks="all", max_entries=sys.maxsize, record_context=True, trace_alloc_max_entries=1, skip_actions=[], record_cuda=True)
-_known = int(os.environ.get("FAKE_HISTORY", "8"))  # of the first list
+_known = int(os.environ.get("FAKE_HISTORY", "4" if MINOR < 8 else "7" if MINOR < 11 else "8"))  # of the first list
 _later = [object()] * (_known - len(HISTORY))  # of versions to come
 
 

@@ -2,6 +2,7 @@
 
 import type { Kind } from './input.gen';
 import type { Carries } from './prognosis.gen';
+import type { PyTorch } from './replay.gen';
 import type { Frame } from './view.gen';
 import type { SelfCheck } from './whatif.gen';
 
@@ -29,6 +30,7 @@ export interface Document {
   kind: Kind;
   device: number | null;
   device_reason: string | null;
+  pytorch: PyTorch | null;
   warning: string;
   cause: string;
   cause_text: string;
@@ -55,6 +57,7 @@ export interface Document {
   categories: CategoryHolder[];
   findings: Finding[];
   fixes: Fix[];
+  after_upgrade: Fix[];
   health: Health | null;
   arithmetic: string[];
   log: Log | null;
@@ -132,6 +135,7 @@ export interface Fix {
   kind: string;
   settings?: string;
   export?: string;
+  requires?: string;
   code?: string;
   line?: Frame;
   carries: Carries | null;
@@ -231,6 +235,7 @@ export interface Segment {
 export interface Smaller {
   settings: string;
   export: string;
+  requires?: string;
   peak_reserved_bytes: number;
   saved_bytes: number;
   estimated_driver_ms: number;

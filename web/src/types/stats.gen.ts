@@ -1,6 +1,7 @@
 // Made by make web from the Go types of internal/answer/stats. Do not edit.
 
 import type { Kind } from './input.gen';
+import type { PyTorch } from './replay.gen';
 import type { Moment, NameCount } from './timeline.gen';
 import type { Range } from './units.gen';
 import type { Frame } from './view.gen';
@@ -24,6 +25,7 @@ export interface Device {
 }
 
 export interface Document {
+  warning: string;
   file: string;
   kind: Kind;
   snapshot: Snapshot | null;
@@ -186,6 +188,7 @@ export interface Snapshot {
   file_bytes: number | null;
   unpacked_bytes: number;
   writer: string | null;
+  pytorch: PyTorch;
   truncated: Truncated | null;
   device: number | null;
   host: boolean;

@@ -21,6 +21,7 @@ export interface Choice {
 }
 
 export interface Document {
+  warning: string;
   file: string;
   device: number;
   device_reason: string | null;
@@ -30,6 +31,7 @@ export interface Document {
   device_memory: Memory;
   current: Choice;
   recommended: Choice;
+  after_upgrade: Choice | null;
   others: Choice[];
   variations: number;
   evaluated: number;

@@ -15,6 +15,7 @@ export interface Curve {
 }
 
 export interface Document {
+  warning: string;
   file: string;
   device: number;
   device_reason: string | null;
@@ -74,6 +75,8 @@ export interface Memory {
 export interface Result {
   settings: string;
   export: string;
+  needs: string;
+  after: string;
   recorded: boolean;
   empty_cache: string | null;
   limit_bytes: number | null;

@@ -121,6 +121,7 @@ function Row({
           <span>
             {r.recorded && <span class="muted">recorded: </span>}
             <Conf conf={r.settings} />
+            {r.needs && <small class="muted"> {r.needs}</small>}
             {best && <span class="tag good-tag">recommended</span>}
           </span>
         </button>
