@@ -6,10 +6,10 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host dist dist-test dist-host truth advice deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
+.PHONY: policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack attack-table dist dist-test dist-host truth advice deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
 
 build: engine
-	$(GO) build -o $(BIN) ./cmd/ashlar
+	$(GO) build -trimpath -o $(BIN) ./cmd/ashlar
 
 # The server of the page as WebAssembly, which ashlar embeds for report --interactive.
 # Functions of these packages are not inlined: they are not what takes time, and the
@@ -135,15 +135,15 @@ bench-device:
 # The allocator for PyTorch: python/ashlar_torch.py finds it in bin.
 lib:
 	@tools/scripts/setup gcc
-	$(GO) build -buildmode=c-shared -o bin/libashlar.so ./cmd/libashlar
+	$(GO) build -trimpath -buildmode=c-shared -o bin/libashlar.so ./cmd/libashlar
 
 # For a machine with a GPU and no Go: carry bin/gpu there. tools/bench/gpu/README.md says what to run.
 gpu:
 	@tools/scripts/setup gcc
-	$(GO) build -ldflags '-s -w' -buildmode=c-shared -o bin/gpu/libashlar.so ./cmd/libashlar
-	CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o bin/gpu/ ./cmd/ashlar
-	CGO_ENABLED=0 $(GO) -C tools build -ldflags '-s -w' -o ../bin/gpu/ ./gpucheck
-	CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o bin/gpu/examples/ ./examples/...
+	$(GO) build -trimpath -ldflags '-s -w' -buildmode=c-shared -o bin/gpu/libashlar.so ./cmd/libashlar
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/gpu/ ./cmd/ashlar
+	CGO_ENABLED=0 $(GO) -C tools build -trimpath -ldflags '-s -w' -o ../bin/gpu/ ./gpucheck
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/gpu/examples/ ./examples/...
 	CGO_ENABLED=0 $(GO) test -ldflags '-s -w' -c -o bin/gpu/cuda.test ./driver/cuda
 
 # Reading speed and memory beside Python's pickle.load, on generated files.
@@ -221,6 +221,19 @@ bench-host:
 	$(GO) test ./internal/hostmem/proc -run '^$$' -bench .
 	$(GO) test ./internal/hostmem/run -run '^$$' -bench Overhead -benchtime 1x
 
+# Hostile inputs for every command and the page: no crash, one-line errors, time and memory within the budget, sums that are right.
+# Part of it is a test (TestAttack of cmd/ashlar). CORPUS is a folder of further files; findings go to bin/attack.
+SEED    ?= 1
+MINUTES ?= 10
+attack: build
+	$(GO) -C tools build -o ../bin/tools/ ./attack
+	bin/tools/attack -root . -bin $(BIN) -keep bin/attack -seed $(SEED) -minutes $(MINUTES) $(if $(CORPUS),-corpus $(CORPUS))
+
+# Time and memory of every command over the hostile files that the repository keeps, and those in CORPUS.
+attack-table: build
+	$(GO) -C tools build -o ../bin/tools/ ./attack
+	@bin/tools/attack -root . -bin $(BIN) -keep bin/attack -table $(if $(CORPUS),-corpus $(CORPUS))
+
 # What-if against runs that were measured on a GPU under every setting: the table of docs/measured/whatif.md.
 truth:
 	@mkdir -p bin
@@ -289,4 +302,6 @@ help:
 	@echo "make policies      twenty runs under every other allocator (docs/policies.md); policies-hard: static plans of hard problems, bench-policies: speed"
 	@echo "make truth         what-if against 260 runs that were measured on a GPU"
 	@echo "make advice        explain against mistakes that were recorded on a GPU"
+	@echo "make attack        hostile inputs for every command and the page, SEED=$(SEED) MINUTES=$(MINUTES) (docs/measured/hardening.md)"
+	@echo "make attack-table  time and memory of every command over the hostile files"
 	@echo "make fuzz          run every fuzzer for FUZZTIME ($(FUZZTIME))"

@@ -170,6 +170,9 @@ func (b *builder) finish(f *File, p *parts) error {
 			return fmt.Errorf("%s is listed twice", recNames[s.rec])
 		}
 	}
+	if n := max(len(p.traces), len(p.hostTraces)); n > maxDevices {
+		return fmt.Errorf("traces of %d devices: %s", n, damaged)
+	}
 	f.Extra = p.extra
 	f.lists = len(p.traces)
 	annotations := gather(&b.annotations, p.annotations)
@@ -217,6 +220,14 @@ func (b *builder) finish(f *File, p *parts) error {
 	f.findHints()
 	for _, t := range f.Traces {
 		f.checkAddresses(t)
+	}
+	all := f.Traces
+	if f.Host != nil {
+		all = append(slices.Clip(all), f.Host)
+	}
+	f.Contradictions = contradicting(all)
+	for _, c := range f.Contradictions {
+		f.warn("the file contradicts itself: %s", c)
 	}
 	return nil
 }

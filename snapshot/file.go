@@ -24,7 +24,10 @@ type File struct {
 
 	Truncated *Truncation // nil for a complete file
 	Warnings  []string
-	Extra     trace.Extra // further fields of the file
+	// Contradictions are what the file says that cannot be true together; they are
+	// among the warnings, too.
+	Contradictions []string
+	Extra          trace.Extra // further fields of the file
 
 	lists    int // of device_traces
 	trailing int // bytes behind the snapshot

@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/ashlar-mem/ashlar/internal/pickle"
+	"github.com/ashlar-mem/ashlar/internal/unpack"
 )
 
 // Options say how to read a file. The zero value will do.
@@ -56,13 +57,14 @@ func read(ctx context.Context, name string, r io.Reader, total int64, opts Optio
 	limits := opts.Limits.withDefaults()
 	source := &source{ctx: ctx, r: r, total: total, progress: opts.Progress}
 	f := &File{Name: name}
-	plain, stop, err := f.decompress(source, limits)
+	plain, err := unpack.New(source, limits.Ratio)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	defer stop()
+	defer plain.Close()
+	f.Compression = plain.Compression
 	b := newBuilder(limits)
-	if err := f.load(b, plain); err != nil {
+	if err := f.load(b, plain.Reader); err != nil {
 		var format *FormatError
 		if errors.As(err, &format) {
 			return nil, format

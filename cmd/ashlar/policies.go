@@ -183,7 +183,8 @@ func (o *policiesOptions) solve(ctx context.Context, std stdio, file string, pro
 	if err != nil {
 		return failed(ctx, fmt.Errorf("%s: %w", input.Name(file), err))
 	}
-	return o.print(std, text.WhatIfHead{Subject: answer.Subject{File: input.Name(file)}, Events: len(problem.IDs)}, a)
+	about := answer.Subject{File: input.Name(file), Contradictions: answer.Contradictions(nil)}
+	return o.print(std, text.WhatIfHead{Subject: about, Events: len(problem.IDs)}, a)
 }
 
 func (o *policiesOptions) print(std stdio, head text.WhatIfHead, a *policies.Answer) error {

@@ -8,14 +8,16 @@ type Document struct {
 	File         string  `json:"file"`
 	Device       *int    `json:"device"`
 	DeviceReason *string `json:"device_reason"`
-	Baseline     *string `json:"baseline"`
+	// Contradictions are what the file says that cannot be true together.
+	Contradictions []string `json:"contradictions"`
+	Baseline       *string  `json:"baseline"`
 	*Report
 }
 
 // NewDocument says what a report is about; old is the file to compare with, nil
 // if there is none.
 func NewDocument(f, old *File, r *Report) *Document {
-	d := &Document{Warning: f.Warning, File: f.Name, Device: f.Device, DeviceReason: answer.Known(f.Reason), Report: r}
+	d := &Document{Warning: f.Warning, File: f.Name, Device: f.Device, DeviceReason: answer.Known(f.Reason), Contradictions: f.Contradictions, Report: r}
 	if old != nil {
 		d.Baseline = &old.Name
 	}

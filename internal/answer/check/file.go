@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/run"
@@ -19,7 +20,8 @@ type File struct {
 	Device *int   // nil if the file does not say, or for host memory
 	Reason string // why this device, if there was a choice
 	// Warning is what is not modelled of the device; empty for CUDA.
-	Warning string
+	Warning        string
+	Contradictions []string // of a snapshot, with itself
 }
 
 // Choice says what of a file is measured.
@@ -35,7 +37,7 @@ type Choice struct {
 
 // MeasureFile finds the values of a file.
 func MeasureFile(ctx context.Context, in *input.Input, c Choice, progress func(done, total int)) (*File, error) {
-	m := &File{Name: in.Name}
+	m := &File{Name: in.Name, Contradictions: answer.Contradictions(in.Snapshot)}
 	switch in.Kind {
 	case input.OOMMessage, input.LibraryError:
 		n := messages(in, c.Device)

@@ -35,7 +35,8 @@ type Case struct {
 	Progress func(done, total int)
 	Notes    []string // what is to be said about that
 
-	warning string // what is to be said before everything else
+	warning        string   // what is to be said before everything else
+	contradictions []string // of the snapshot with itself
 }
 
 // NewCase begins a case about a device, -1 if that is not known.
@@ -169,7 +170,7 @@ func (c *Case) AddFile(ctx context.Context, in *input.Input) error {
 
 // addSnapshot adds a snapshot and what the recorder wrote into it.
 func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
-	c.Facts = recorder.Read(f.Extra)
+	c.contradictions, c.Facts = f.Contradictions, recorder.Read(f.Extra)
 	t, why, err := c.Pick(f)
 	if err != nil {
 		return err

@@ -129,6 +129,7 @@ func verifySnapshot(ctx context.Context, f *snapshot.File, opts Options) (*repla
 		r.Warnings = append(r.Warnings, f.Truncated.String())
 	}
 	r.Warnings = append(r.Warnings, f.Warnings...)
+	r.Contradictions = f.Contradictions
 	r.Notes = append(r.Notes, r.Warnings...)
 	return r, nil
 }

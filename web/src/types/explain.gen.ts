@@ -31,6 +31,7 @@ export interface Document {
   device: number | null;
   device_reason: string | null;
   pytorch: PyTorch | null;
+  contradictions: string[];
   warning: string;
   cause: string;
   cause_text: string;

@@ -190,6 +190,7 @@ export interface Snapshot {
   writer: string | null;
   pytorch: PyTorch;
   truncated: Truncated | null;
+  contradictions: string[];
   device: number | null;
   host: boolean;
   device_reason: string | null;

@@ -25,6 +25,7 @@ export interface Document {
   file: string;
   device: number;
   device_reason: string | null;
+  contradictions: string[];
   self_check: SelfCheck;
   goal: Goal;
   limit: Limit;

@@ -19,6 +19,7 @@ export interface Document {
   file: string;
   device: number;
   device_reason: string | null;
+  contradictions: string[];
   self_check: SelfCheck;
   limit: Limit;
   device_memory: Memory;
