@@ -6,7 +6,7 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack attack-table dist dist-test dist-host truth advice deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
+.PHONY: tenants tenants-mixes policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack attack-table dist dist-test dist-host truth advice deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
 
 build: engine
 	$(GO) build -trimpath -o $(BIN) ./cmd/ashlar
@@ -273,6 +273,15 @@ policies-hard:
 bench-policies:
 	$(GO) test ./internal/answer/policies -run '^$$' -bench Calls -benchtime 1s -cpu 1
 
+# Recorded runs that share a GPU: the table of docs/tenants.md. It fails if a bar does.
+tenants:
+	@mkdir -p bin
+	@$(GO) test ./internal/answer/tenants -count 1 -run 'TestBars$$' -table $(CURDIR)/bin/tenants.md; code=$$?; cat bin/tenants.md; exit $$code
+
+# A thousand random mixes of the recorded runs: no request within a guarantee fails.
+tenants-mixes:
+	$(GO) test ./internal/answer/tenants -count 1 -v -run TestRandomMixes -mixes 1000
+
 help:
 	@echo "make demo          why a real run died of fragmentation, and the setting that saves it"
 	@echo "make test          lint, unit tests, race detector, invariants, each parser's fuzzer for a while, the page in a browser, the wheel in an empty environment"
@@ -300,6 +309,8 @@ help:
 	@echo "make site          the page without a server, into bin/site: files are dropped onto it"
 	@echo "make tune          what tune finds for twenty runs, for every goal"
 	@echo "make policies      twenty runs under every other allocator (docs/policies.md); policies-hard: static plans of hard problems, bench-policies: speed"
+	@echo "make tenants       recorded runs that share a GPU: tenants, one engine, a hard split"
+	@echo "make tenants-mixes a thousand random mixes of the recorded runs"
 	@echo "make truth         what-if against 260 runs that were measured on a GPU"
 	@echo "make advice        explain against mistakes that were recorded on a GPU"
 	@echo "make attack        hostile inputs for every command and the page, SEED=$(SEED) MINUTES=$(MINUTES) (docs/measured/hardening.md)"

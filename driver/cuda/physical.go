@@ -3,17 +3,16 @@ package cuda
 import (
 	"errors"
 	"unsafe"
+
+	"github.com/ashlar-mem/ashlar/driver"
 )
 
-// Physical is a handle of physical memory, mapped nowhere at first.
-//
-// Map and Unmap do all steps at once and are what an allocator needs. The
-// methods here are the steps one by one, for whoever wants to know what each
-// of them costs. They do not look out for captures.
-type Physical uint64
+// Map and Unmap do all steps at once and are what an allocator needs. The methods
+// here are the steps one by one, for whoever keeps memory that is mapped nowhere,
+// or wants to know what each of them costs. They do not look out for captures.
 
 // CreatePhysical makes handles of size bytes each: all of them or none.
-func (d *Device) CreatePhysical(size uint64, handles []Physical) error {
+func (d *Device) CreatePhysical(size uint64, handles []driver.Physical) error {
 	c, err := d.enter()
 	if err != nil {
 		return err
@@ -24,14 +23,14 @@ func (d *Device) CreatePhysical(size uint64, handles []Physical) error {
 		if err := c.do(symMemCreate, c.out(unsafe.Pointer(&c.a)), uintptr(size), c.out(unsafe.Pointer(&c.prop)), 0); err != nil {
 			return errors.Join(err, c.releaseAll(handles[:i]))
 		}
-		handles[i] = Physical(c.a)
+		handles[i] = driver.Physical(c.a)
 	}
 	return nil
 }
 
 // MapPhysical maps handles of size bytes each side by side from addr on: all
 // of them or none. SetAccess opens the range.
-func (d *Device) MapPhysical(addr, size uint64, handles []Physical) error {
+func (d *Device) MapPhysical(addr, size uint64, handles []driver.Physical) error {
 	c, err := d.enter()
 	if err != nil {
 		return err
@@ -73,7 +72,7 @@ func (d *Device) UnmapPhysical(addr, size uint64) error {
 
 // ReleasePhysical gives handles back. The memory is free once it is also
 // unmapped.
-func (d *Device) ReleasePhysical(handles []Physical) error {
+func (d *Device) ReleasePhysical(handles []driver.Physical) error {
 	c, err := d.enter()
 	if err != nil {
 		return err
@@ -82,7 +81,7 @@ func (d *Device) ReleasePhysical(handles []Physical) error {
 	return c.releaseAll(handles)
 }
 
-func (c *call) releaseAll(handles []Physical) error {
+func (c *call) releaseAll(handles []driver.Physical) error {
 	var err error
 	for _, h := range handles {
 		err = errors.Join(err, c.do(symMemRelease, uintptr(h)))
