@@ -91,6 +91,7 @@ flag is wrong, or the command was interrupted, after printing what was known.`,
 	flags.IntVar(&o.whatif.curve, "curve", 0, "with --json: the memory curve of each policy in `N` points")
 	flags.BoolVar(&o.whatif.json, "json", false, "print one JSON document")
 	o.whatif.device = addDeviceFlag(cmd)
+	addVersionFlag(cmd, &o.whatif.pytorch)
 	cmd.RunE = asks(o.question, func(ctx context.Context, file string, q policies.Question) error { return o.run(ctx, std, file, q) })
 	return cmd
 }
@@ -140,6 +141,7 @@ func (o *policiesOptions) run(ctx context.Context, std stdio, file string, q pol
 	if err != nil {
 		return err
 	}
+	o.whatif.pytorch.apply(f)
 	loaded := run.New(t, recorder.Read(f.Extra))
 	loaded.NoSizes = true
 	r, err := whatif.Check(ctx, f.Name, loaded)

@@ -13,6 +13,7 @@ import (
 // head has no events if it is about a placement problem.
 func Policies(w io.Writer, head WhatIfHead, a *policies.Answer, style Style) error {
 	p := &page{w: w, style: style}
+	p.warning(head.Warning)
 	if a.SelfCheck != nil {
 		p.whatIfHead(head, *a.SelfCheck)
 		p.whatIfBounds(a.Limit, a.DeviceMemory)
