@@ -6,10 +6,10 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host dist dist-test dist-host truth advice deaths tune tenants tenants-mixes web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
+.PHONY: tenants tenants-mixes policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack attack-table dist dist-test dist-host truth advice deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
 
 build: engine
-	$(GO) build -o $(BIN) ./cmd/ashlar
+	$(GO) build -trimpath -o $(BIN) ./cmd/ashlar
 
 # The server of the page as WebAssembly, which ashlar embeds for report --interactive.
 # Functions of these packages are not inlined: they are not what takes time, and the
@@ -135,15 +135,15 @@ bench-device:
 # The allocator for PyTorch: python/ashlar_torch.py finds it in bin.
 lib:
 	@tools/scripts/setup gcc
-	$(GO) build -buildmode=c-shared -o bin/libashlar.so ./cmd/libashlar
+	$(GO) build -trimpath -buildmode=c-shared -o bin/libashlar.so ./cmd/libashlar
 
 # For a machine with a GPU and no Go: carry bin/gpu there. tools/bench/gpu/README.md says what to run.
 gpu:
 	@tools/scripts/setup gcc
-	$(GO) build -ldflags '-s -w' -buildmode=c-shared -o bin/gpu/libashlar.so ./cmd/libashlar
-	CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o bin/gpu/ ./cmd/ashlar
-	CGO_ENABLED=0 $(GO) -C tools build -ldflags '-s -w' -o ../bin/gpu/ ./gpucheck
-	CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o bin/gpu/examples/ ./examples/...
+	$(GO) build -trimpath -ldflags '-s -w' -buildmode=c-shared -o bin/gpu/libashlar.so ./cmd/libashlar
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/gpu/ ./cmd/ashlar
+	CGO_ENABLED=0 $(GO) -C tools build -trimpath -ldflags '-s -w' -o ../bin/gpu/ ./gpucheck
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/gpu/examples/ ./examples/...
 	CGO_ENABLED=0 $(GO) test -ldflags '-s -w' -c -o bin/gpu/cuda.test ./driver/cuda
 
 # Reading speed and memory beside Python's pickle.load, on generated files.
@@ -221,6 +221,19 @@ bench-host:
 	$(GO) test ./internal/hostmem/proc -run '^$$' -bench .
 	$(GO) test ./internal/hostmem/run -run '^$$' -bench Overhead -benchtime 1x
 
+# Hostile inputs for every command and the page: no crash, one-line errors, time and memory within the budget, sums that are right.
+# Part of it is a test (TestAttack of cmd/ashlar). CORPUS is a folder of further files; findings go to bin/attack.
+SEED    ?= 1
+MINUTES ?= 10
+attack: build
+	$(GO) -C tools build -o ../bin/tools/ ./attack
+	bin/tools/attack -root . -bin $(BIN) -keep bin/attack -seed $(SEED) -minutes $(MINUTES) $(if $(CORPUS),-corpus $(CORPUS))
+
+# Time and memory of every command over the hostile files that the repository keeps, and those in CORPUS.
+attack-table: build
+	$(GO) -C tools build -o ../bin/tools/ ./attack
+	@bin/tools/attack -root . -bin $(BIN) -keep bin/attack -table $(if $(CORPUS),-corpus $(CORPUS))
+
 # What-if against runs that were measured on a GPU under every setting: the table of docs/measured/whatif.md.
 truth:
 	@mkdir -p bin
@@ -243,6 +256,22 @@ tune:
 	@mkdir -p bin
 	$(GO) test ./internal/answer/tune -count 1 -timeout 1h -run 'TestGoalsOnAllRuns|TestSameTwice' -table $(CURDIR)/bin/tune.md
 	@cat bin/tune.md
+
+# The twenty whole runs under every allocator: the tables of docs/policies.md. It fails if a bar does.
+policies:
+	@mkdir -p bin
+	$(GO) test ./internal/answer/policies -count 1 -timeout 1h -run 'TestTwentyRuns' -table $(CURDIR)/bin/policies.md
+	@cat bin/policies.md
+
+# Static plans of the hard placement problems, a minute for each.
+policies-hard:
+	@mkdir -p bin
+	$(GO) test ./internal/answer/policies -count 1 -timeout 1h -run 'TestHardProblems' -table $(CURDIR)/bin/policies-hard.md
+	@cat bin/policies-hard.md
+
+# Calls a second of every online strategy on one core.
+bench-policies:
+	$(GO) test ./internal/answer/policies -run '^$$' -bench Calls -benchtime 1s -cpu 1
 
 # Recorded runs that share a GPU: the table of docs/tenants.md. It fails if a bar does.
 tenants:
@@ -279,8 +308,11 @@ help:
 	@echo "make web           rebuild the page's bundle"
 	@echo "make site          the page without a server, into bin/site: files are dropped onto it"
 	@echo "make tune          what tune finds for twenty runs, for every goal"
+	@echo "make policies      twenty runs under every other allocator (docs/policies.md); policies-hard: static plans of hard problems, bench-policies: speed"
 	@echo "make tenants       recorded runs that share a GPU: tenants, one engine, a hard split"
 	@echo "make tenants-mixes a thousand random mixes of the recorded runs"
 	@echo "make truth         what-if against 260 runs that were measured on a GPU"
 	@echo "make advice        explain against mistakes that were recorded on a GPU"
+	@echo "make attack        hostile inputs for every command and the page, SEED=$(SEED) MINUTES=$(MINUTES) (docs/measured/hardening.md)"
+	@echo "make attack-table  time and memory of every command over the hostile files"
 	@echo "make fuzz          run every fuzzer for FUZZTIME ($(FUZZTIME))"

@@ -138,8 +138,8 @@ def stop():
 class _Written:
     """An OOM file: enough to rewrite it with other facts."""
 
-    def __init__(self, path, head, size, facts, ooms):
-        self.path, self.head, self.size, self.facts, self.ooms = path, head, size, facts, ooms
+    def __init__(self, path, head, facts, ooms):
+        self.path, self.head, self.facts, self.ooms = path, head, facts, ooms
 
 
 class _Recorder:
@@ -159,6 +159,8 @@ class _Recorder:
     def reset(self):
         """Start afresh, as in a forked process."""
         self.pid = os.getpid()
+        self.begun = time.time_ns()
+        self.mine = {}  # by path, what a file was like when it was written here
         self.lock = threading.RLock()  # a signal may come between taking it and saying so
         self.writer = None  # the thread that is writing
         self.collecting = False  # whether it switched the collector off
@@ -208,7 +210,8 @@ class _Recorder:
         """Call start when CUDA is initialised, or now if it is."""
         torch = sys.modules["torch"]
         if not hasattr(torch._C, "_cuda_attach_out_of_memory_observer"):
-            _log("nothing is recorded: this PyTorch has no CUDA")
+            built = _attempt(lambda: torch.version.cuda or torch.version.hip)
+            _log("nothing is recorded: " + ("PyTorch 2.0 or later is needed" if built else "this PyTorch has no CUDA"))
             return
         torch.cuda._lazy_call(self.start)
 
@@ -404,14 +407,31 @@ class _Recorder:
         snapshot = torch.cuda.memory._snapshot()
         if request is not None:
             facts["request_bytes"] = _failed_request(snapshot, facts["device"])
-        head, size = _store(path, snapshot, facts)
+        path, head, size = self.store(path, snapshot, facts)
         if reason == "oom":
             self.files += 1
             self.skipped = None
-            self.last = _Written(path, head, size, facts, ooms)
+            self.last = _Written(path, head, facts, ooms)
         else:
             self.dumps += 1
         return path, size
+
+    def store(self, path, snapshot, facts):
+        """Write a file, under a name of its own if another process of the job has taken this one."""
+        there = _identity(path)
+        if there is not None and there != self.mine.get(path) and there[0] >= self.begun and _attempt(_recorded, path):
+            path = _own(path)
+            there = _identity(path)
+        tail = _tail(facts)
+        with _Part(path, there) as part:
+            pickle.dump(snapshot, part.file, protocol=4)  # the memory_viz page reads 2 to 4
+            head = part.file.seek(-1, os.SEEK_END)
+            part.file.write(tail)
+            size = part.file.tell()
+        if part.taken:
+            path = _own(path)
+        self.mine[path] = _identity(path)
+        return path, head, size
 
     def name(self, reason, rank, path):
         """The name of the next file."""
@@ -435,10 +455,11 @@ class _Recorder:
         try:
             old = self.last
             facts = dict(old.facts, message=message)
-            if os.path.getsize(old.path) != old.size:
+            if _identity(old.path) != self.mine.get(old.path):
                 raise RuntimeError("it was changed by somebody else")
-            size = _replace(old.path, old.head, facts)
-            self.last = _Written(old.path, old.head, size, facts, old.ooms)
+            _replace(old.path, old.head, facts)
+            self.mine[old.path] = _identity(old.path)
+            self.last = _Written(old.path, old.head, facts, old.ooms)
             return True
         except Exception as e:
             _log("the error's text is not added to %s: %r" % (self.last.path, e))
@@ -583,30 +604,36 @@ def _attempt(call, *args):
 # holding the snapshot in memory or loading it.
 
 
-def _store(path, snapshot, facts):
-    """Write a file. Returns the length of its head and its size."""
-    tail = _tail(facts)
-    with _Part(path) as f:
-        pickle.dump(snapshot, f, protocol=4)  # the memory_viz page reads 2 to 4
-        head = f.seek(-1, os.SEEK_END)
-        f.write(tail)
-        size = f.tell()
-    return head, size
-
-
 def _replace(path, head, facts):
-    """Rewrite a file with other facts, and return its size."""
+    """Rewrite a file with other facts."""
     tail = _tail(facts)
-    with open(path, "rb") as old, _Part(path) as f:
+    with open(path, "rb") as old, _Part(path, _identity(path)) as part:
         left = head
         while left > 0:
             piece = old.read(min(left, 1 << 20))
             if not piece:
                 raise EOFError("the file is shorter than it was")
-            f.write(piece)
+            part.file.write(piece)
             left -= len(piece)
-        f.write(tail)
-        return f.tell()
+        part.file.write(tail)
+
+
+def _identity(path):
+    """What tells a file from others of its name, its time first; None if there is none."""
+    there = _attempt(os.stat, path)
+    return there and (there.st_mtime_ns, there.st_size, there.st_ino, there.st_dev)
+
+
+def _recorded(path):
+    """Whether a recorder has written a file."""
+    with open(path, "rb") as f:
+        f.seek(max(0, os.path.getsize(path) - (1 << 21)))
+        return _pickled("ashlar") + b"}(" in f.read()
+
+
+def _own(path):
+    stem, ending = os.path.splitext(path)
+    return "%s-%d%s" % (stem, os.getpid(), ending)
 
 
 def _check_target(path):
@@ -627,29 +654,54 @@ class _Part:
     """A file that gets its name when it is complete.
 
     A symbolic link stays, and the file it leads to is the one that is replaced.
+    old is the file that may be replaced, None if there is none. If another process
+    has meanwhile written one of that name, this becomes one with our number.
+
+    Where Linux can, the file has no name before: a job that is killed leaves none.
     """
 
-    def __init__(self, path):
+    def __init__(self, path, old):
         path = os.path.realpath(path)
-        folder, name = os.path.split(path)
-        os.makedirs(folder, exist_ok=True)
-        self.path = path
-        self.part = os.path.join(folder, ".%s.%d.part" % (name, os.getpid()))
+        self.folder, name = os.path.split(path)
+        os.makedirs(self.folder, exist_ok=True)
+        self.path, self.old = path, old
+        self.part = os.path.join(self.folder, ".%s.%d.part" % (name, os.getpid()))
+        self.named = self.taken = False
 
     def __enter__(self):
-        self.file = open(self.part, "wb")
-        return self.file
+        nameless = getattr(os, "O_TMPFILE", None) and _attempt(os.open, self.folder, os.O_TMPFILE | os.O_RDWR, 0o666)
+        self.named = nameless is None
+        self.file = open(self.part if self.named else nameless, "wb")
+        return self
 
     def __exit__(self, kind, error, trace):
         try:
-            self.file.close()  # the last bytes may not fit on the disk
             if kind is None:
-                _check_target(self.path)  # time has passed
-                os.replace(self.part, self.path)
+                self.file.flush()  # the last bytes may not fit on the disk
+                self.commit()
         finally:
-            if os.path.exists(self.part):
+            self.file.close()
+            if self.named and os.path.exists(self.part):
                 os.remove(self.part)
         return False
+
+    def commit(self):
+        _check_target(self.path)  # time has passed
+        if not self.named:
+            _attempt(os.remove, self.part)  # of an earlier process with our number
+            os.link("/proc/self/fd/%d" % self.file.fileno(), self.part, src_dir_fd=0)  # which has links followed
+            self.named = True
+        if self.old is None:
+            try:
+                os.link(self.part, self.path)
+                return
+            except FileExistsError:
+                self.taken = True
+            except OSError:
+                pass  # a file system without links
+        if self.taken or self.old != _identity(self.path):
+            self.taken, self.path = True, _own(self.path)
+        os.replace(self.part, self.path)
 
 
 def _tail(facts):
@@ -664,6 +716,8 @@ def _pickled(value):
         return b"\x88" if value else b"\x89"
     if isinstance(value, int):
         data = value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
+        if len(data) > 255:
+            return _pickled(hex(value))
         return b"\x8a" + bytes([len(data)]) + data
     if isinstance(value, float):
         return b"G" + struct.pack(">d", value)

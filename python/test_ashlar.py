@@ -75,8 +75,8 @@ class TestFile(Case):
         data = b"\x80\x04" + self.ashlar._pickled(values) + b"."
         self.assertEqual(pickle.loads(data), values)
         self.assertEqual([type(v) for v in pickle.loads(data)], [type(v) for v in values])
-        odd = [{3: 1}, (1, 2), "\udc80", os.path]
-        self.assertEqual(pickle.loads(b"\x80\x04" + self.ashlar._pickled(odd) + b"."), [{"3": 1}, [1, 2], "\\udc80", str(os.path)])
+        odd = [{3: 1}, (1, 2), "\udc80", os.path, 2**5000]
+        self.assertEqual(pickle.loads(b"\x80\x04" + self.ashlar._pickled(odd) + b"."), [{"3": 1}, [1, 2], "\\udc80", str(os.path), hex(2**5000)])
 
     def test_large(self):
         """Several frames of the pickle, and facts that are copied in pieces."""
@@ -206,6 +206,21 @@ class TestMessage(Case):
         self.die(error)
         with open(path, "rb") as f:
             self.assertEqual(f.read(), b"mine now" * 10000)
+        self.assertIn("not added", self.stderr.getvalue())
+
+
+    def test_file_of_another_rank(self):
+        """One of the same size is another's all the same."""
+        error = self.oom()
+        path = os.path.join(self.folder, "m-0.pickle")
+        with open(path, "rb") as f:
+            data = f.read()
+        with open(path + "2", "wb") as f:
+            f.write(data)
+        os.replace(path + "2", path)
+        self.die(error)
+        with open(path, "rb") as f:
+            self.assertEqual(f.read(), data)
         self.assertIn("not added", self.stderr.getvalue())
 
 
@@ -405,7 +420,10 @@ class TestFailure(Case):
     def test_no_cuda(self):
         del self.torch._C._cuda_attach_out_of_memory_observer
         self.record()
-        self.assertIn("no CUDA", self.stderr.getvalue())
+        self.assertIn("PyTorch 2.0 or later is needed", self.stderr.getvalue())
+        self.torch.version = mock.Mock(cuda=None, hip=None)
+        self.record()
+        self.assertIn("this PyTorch has no CUDA", self.stderr.getvalue())
         self.assertIsNone(self.ashlar.dump())
         self.ashlar.step()
 

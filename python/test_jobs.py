@@ -198,10 +198,10 @@ class TestSignal(Case):
         self.record()
         self.torch.allocate()
         self.torch.during_snapshot = lambda: os.kill(os.getpid(), signal.SIGUSR1)
-        self.ashlar.WAIT = 5.0
+        self.ashlar.WAIT = 600.0
         begin = time.perf_counter()
         self.oom()
-        self.assertLess(time.perf_counter() - begin, 4)
+        self.assertLess(time.perf_counter() - begin, 300)
         self.assertEqual(self.files(), ["m-0.pickle"])
 
 

@@ -159,7 +159,7 @@ class TestEnd(JobCase):
     def test_while_amending(self):
         self.ends("ashlar.record('m', on_signal='SIGTERM')\ntorch.allocate()\n"
                   "replace, calls = os.replace, []\n"
-                  "def slow(*args):\n    calls.append(args)\n    if len(calls) == 2: os.kill(os.getpid(), signal.SIGTERM); time.sleep(0.01)\n    replace(*args)\n"
+                  "def slow(*args):\n    calls.append(args)\n    if len(calls) == 1: os.kill(os.getpid(), signal.SIGTERM); time.sleep(0.01)\n    replace(*args)\n"
                   "os.replace = slow\nwith ashlar.guard(): torch.fail()\n", ["m"])
         self.assertEqual(self.load("m")["ashlar"]["message"][:18], "CUDA out of memory")
 
@@ -301,7 +301,7 @@ class TestFork(Case):
         def check():
             begin = time.perf_counter()
             path = self.ashlar.dump()
-            return path is None and time.perf_counter() - begin < 5 and gc.isenabled() and "CUDA is not initialised" in self.stderr.getvalue()
+            return path is None and time.perf_counter() - begin < self.ashlar.WAIT / 2 and gc.isenabled() and "CUDA is not initialised" in self.stderr.getvalue()
 
         try:
             self.assertFalse(gc.isenabled())
@@ -381,6 +381,53 @@ class TestFork(Case):
                 os._exit(code)
         self.assertEqual(os.waitpid(seen[0], 0)[1], 0)
         self.assertEqual(self.files(), ["m-0-call-1.pickle"])
+
+
+@unittest.skipUnless(hasattr(os, "fork"), "no fork")
+class TestShared(JobCase):
+    """Processes that share a name, and one that is killed."""
+
+    def test_ranks(self):
+        """None overwrites the file of another."""
+        self.add("job.py", START + """
+ashlar.record("m.pickle")
+torch.allocate()
+os.mkdir("begun-%d" % os.getpid())
+while sum(n.startswith("begun") for n in os.listdir(".")) < 6:
+    time.sleep(0.01)
+assert ashlar.dump("m.pickle") and ashlar.dump("m.pickle")
+""")
+        done = []
+        jobs = [threading.Thread(target=lambda: done.append(self.run_job("job.py"))) for _ in range(6)]
+        for job in jobs:
+            job.start()
+        for job in jobs:
+            job.join()
+        self.assertEqual([job.returncode for job in done], [0] * 6, done)
+        files = sorted(n for n in os.listdir(self.folder) if n.endswith(".pickle"))
+        self.assertEqual(len(files), 6, files)
+        self.assertEqual(len({self.load(n)["ashlar"]["pid"] for n in files}), 6)
+
+    def test_earlier_run(self):
+        self.add("job.py", START + "ashlar.record('m.pickle')\ntorch.allocate()\nassert ashlar.dump('m.pickle') == os.path.abspath('m.pickle')\n")
+        for _ in range(2):
+            self.assertEqual(self.run_job("job.py").returncode, 0)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["job.py", "m.pickle"])
+
+    @unittest.skipUnless(hasattr(os, "O_TMPFILE"), "files without a name")
+    def test_killed(self):
+        self.add("job.py", START + """
+import pickle
+ashlar.record("m")
+torch.allocate()
+def dump(value, f, protocol):
+    f.write(b"a part"); f.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+pickle.dump = dump
+ashlar.dump("x")
+""")
+        self.assertEqual(self.run_job("job.py").returncode, -signal.SIGKILL)
+        self.assertEqual(os.listdir(self.folder), ["job.py"])
 
 
 class TestForkedFile(JobCase):

@@ -21,10 +21,6 @@ func (s Settings) With(conf string, running bool, keys ...Key) (Settings, error)
 	return p.settings, err
 }
 
-// LaterKeys are the names of settings that exist only in versions of PyTorch
-// after 2.11 (spec 15).
-func LaterKeys() []string { return append([]string(nil), laterKeys...) }
-
 // lookup finds the option with that key or alias.
 func (p *parser) lookup(name string) *option {
 	for i := range p.more {

@@ -29,13 +29,17 @@ func FromEnv(lookup func(string) (string, bool)) (conf, variable string) {
 }
 
 // Export is the line of a shell that puts the settings into force.
-func (s Settings) Export() string {
+func (s Settings) Export() string { return s.ExportAs(Variable) }
+
+// ExportAs is [Settings.Export] with another variable: those of other devices
+// have names of their own.
+func (s Settings) ExportAs(variable string) string {
 	text := s.String()
 	if text == "" {
-		return "unset " + Variable
+		return "unset " + variable
 	}
 	if strings.ContainsAny(text, "[]>*") { // which a shell would read as a pattern or a file
 		text = strconv.Quote(text)
 	}
-	return "export " + Variable + "=" + text
+	return "export " + variable + "=" + text
 }

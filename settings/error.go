@@ -43,12 +43,6 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// laterKeys exist only in versions after 2.11 (spec 15).
-var laterKeys = []string{
-	"throw_on_cudamalloc_oom", "pinned_free_catch_all",
-	"expandable_segments_reserve", "expandable_segments_reserve_by_class",
-}
-
 // unknownKey is the error for the token at pos, which no option bears.
 func (p *parser) unknownKey(pos int) *Error {
 	key := p.tokens[pos]
@@ -72,10 +66,8 @@ func (p *parser) unknownKey(pos int) *Error {
 
 // hint guesses what an unknown key was meant to be.
 func hint(key string) string {
-	for _, later := range laterKeys {
-		if key == later {
-			return "it exists only in later versions"
-		}
+	if v := laterKeys[key]; v != 0 {
+		return fmt.Sprintf("it exists only from PyTorch %v on", v)
 	}
 	best := ""
 	for _, o := range options {

@@ -3,6 +3,8 @@ package settings
 import (
 	"fmt"
 	"strconv"
+
+	"github.com/ashlar-mem/ashlar/pytorch"
 )
 
 const largeSegmentSize = "large_segment_size_mb"
@@ -13,48 +15,56 @@ var options = [...]option{
 		"a whole number above 10 (MiB)",
 		func(_ Settings, mb uint64) string {
 			return unless(mb > 10, "CachingAllocator option large_segment_size_mb must be > 10 MB")
-		}),
+		}).from(2, 11),
 	mebibytes("max_split_size_mb", func(s *Settings) *uint64 { return &s.MaxSplitSize },
 		atLeastLargeSegment, tooSmall("max_split_size_mb")),
 	mebibytes("max_non_split_rounding_mb", func(s *Settings) *uint64 { return &s.MaxNonSplitRounding },
-		atLeastLargeSegment, tooSmall("max_non_split_rounding_mb")),
+		atLeastLargeSegment, tooSmall("max_non_split_rounding_mb")).from(2, 6),
 	fraction("garbage_collection_threshold", func(s *Settings) *float64 { return &s.GarbageCollectionThreshold },
 		"a number above 0 and below 1",
 		func(x float64) string {
 			return unless(x > 0 && x < 1, "garbage_collect_threshold is invalid, set it in (0.0, 1.0)")
 		}),
 	divisions,
-	boolean("expandable_segments", "", func(s *Settings) *bool { return &s.ExpandableSegments }),
-	boolean("pinned_use_background_threads", "", func(s *Settings) *bool { return &s.PinnedUseBackgroundThreads }),
+	boolean("expandable_segments", "", func(s *Settings) *bool { return &s.ExpandableSegments }).from(2, 1),
+	boolean("pinned_use_background_threads", "", func(s *Settings) *bool { return &s.PinnedUseBackgroundThreads }).from(2, 6),
 	backend,
 	boolean("release_lock_on_cudamalloc", "release_lock_on_hipmalloc",
-		func(s *Settings) *bool { return &s.ReleaseLockOnMalloc }),
+		func(s *Settings) *bool { return &s.ReleaseLockOnMalloc }).from(2, 2),
 	boolean("pinned_use_cuda_host_register", "pinned_use_hip_host_register",
-		func(s *Settings) *bool { return &s.PinnedUseHostRegister }),
-	registerThreads,
+		func(s *Settings) *bool { return &s.PinnedUseHostRegister }).from(2, 2),
+	registerThreads.from(2, 2),
 	mebibytes("pinned_reserve_segment_size_mb", func(s *Settings) *uint64 { return &s.PinnedReserveSegmentSize },
 		"a whole number above 0 (MiB)",
 		func(_ Settings, mb uint64) string {
 			return unless(mb > 0, "Pinned reserve segment size has to be greater than 0")
-		}),
-	boolean("graph_capture_record_stream_reuse", "", func(s *Settings) *bool { return &s.GraphCaptureRecordStreamReuse }),
+		}).from(2, 10),
+	boolean("graph_capture_record_stream_reuse", "", func(s *Settings) *bool { return &s.GraphCaptureRecordStreamReuse }).from(2, 9),
 	fraction("per_process_memory_fraction", func(s *Settings) *float64 { return &s.PerProcessMemoryFraction },
 		"a number from 0 to 1",
 		func(x float64) string {
 			return unless(x >= 0 && x <= 1, "per_process_memory_fraction is invalid, set it in [0.0, 1.0]")
-		}),
+		}).from(2, 10),
 }
 
 // option is one key. Rows of a kind are made by boolean, mebibytes and
 // fraction; the others are written out.
 type option struct {
 	key, alias string
+	since      pytorch.Version // the first release that knows the key; 0 for all that are modelled
 	// allowed says what values are allowed, given the settings so far.
 	allowed func(Settings) string
 	// set reads the value and stores it.
 	set func(*parser, field) error
 	// format writes the value, or "" if it is the one that s has without it.
 	format func(s Settings) string
+}
+
+// from returns the option with the release that introduced it, as the sources of
+// the releases from 2.0 to 2.12 show it.
+func (o option) from(major, minor int) option {
+	o.since = pytorch.Of(major, minor)
+	return o
 }
 
 func (o *option) names() []string {

@@ -11,6 +11,8 @@ type parser struct {
 	tokens   []string
 	running  bool     // a change at run time, not the environment
 	more     []option // keys beside PyTorch's
+	skips    bool     // what is not known, and goes on
+	skipped  []string
 }
 
 // field is one key of the text and the place of its value.
@@ -32,6 +34,10 @@ func (p *parser) parse() error {
 	}
 	for i := 0; i < len(p.tokens); {
 		o := p.lookup(p.tokens[i])
+		if o == nil && p.skips {
+			i = p.skip(i)
+			continue
+		}
 		if o == nil {
 			return p.unknownKey(i)
 		}

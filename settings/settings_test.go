@@ -318,8 +318,8 @@ func TestErrorText(t *testing.T) {
 		{"expandable_segments=", `(write expandable_segments:VALUE)`},
 		{"max_split_size:32", `(did you mean max_split_size_mb?)`},
 		{"EXPANDABLE_SEGMENTS:True", `(did you mean expandable_segments?)`},
-		{"throw_on_cudamalloc_oom:True", `(it exists only in later versions)`},
-		{"expandable_segments_reserve:0.5", `(it exists only in later versions)`},
+		{"throw_on_cudamalloc_oom:True", `(it exists only from PyTorch 2.`},
+		{"expandable_segments_reserve:0.5", `(it exists only from PyTorch 2.`},
 	} {
 		if _, err := Parse(tt.conf); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s:\ngot  %v\nwant %s", tt.conf, err, tt.want)

@@ -170,13 +170,17 @@ func (b *builder) finish(f *File, p *parts) error {
 			return fmt.Errorf("%s is listed twice", recNames[s.rec])
 		}
 	}
+	if n := max(len(p.traces), len(p.hostTraces)); n > maxDevices {
+		return fmt.Errorf("traces of %d devices: %s", n, damaged)
+	}
 	f.Extra = p.extra
 	f.lists = len(p.traces)
 	annotations := gather(&b.annotations, p.annotations)
-	writer := b.writer(p)
+	platform := b.platform(p)
+	writer := writerOn(platform, b.writer(p))
 	newTrace := func(device int) *trace.Trace {
 		return &trace.Trace{
-			Device: device, Strings: b.strings, Stacks: b.stacks, Writer: writer,
+			Device: device, Strings: b.strings, Stacks: b.stacks, Writer: writer, Platform: platform,
 			Annotations: annotations, Settings: p.settings, Extra: p.extra,
 		}
 	}
@@ -214,6 +218,17 @@ func (b *builder) finish(f *File, p *parts) error {
 		b.takeEvents(byDevice[device], p.traces[device])
 	}
 	f.findHints()
+	for _, t := range f.Traces {
+		f.checkAddresses(t)
+	}
+	all := f.Traces
+	if f.Host != nil {
+		all = append(slices.Clip(all), f.Host)
+	}
+	f.Contradictions = contradicting(all)
+	for _, c := range f.Contradictions {
+		f.warn("the file contradicts itself: %s", c)
+	}
 	return nil
 }
 

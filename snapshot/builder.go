@@ -32,6 +32,7 @@ type builder struct {
 	frameExtras map[string]int32
 	expanded    int    // values in Extras
 	reserved    uint64 // bytes of all segments
+	moved       uint64 // bytes of all events
 	shared      map[pickle.Value]expanded
 
 	// problem is the first dictionary that looks like one of the known things
@@ -40,7 +41,8 @@ type builder struct {
 }
 
 type segmentRow struct {
-	device int
+	device         int
+	saysExpandable bool // is_expandable is there
 	trace.Segment
 }
 
@@ -175,13 +177,12 @@ func (b *builder) bits(rec uint8, key trace.StringID, v pickle.Value) (uint64, e
 	return 0, &fieldError{rec, key, b.machine.KindOf(v).String(), "an integer of 64 bits"}
 }
 
-// size returns the value of a field that must be a number of bytes. Half of what
-// 64 bits hold is allowed, so that two can be added.
+// size returns the value of a field that must be a number of bytes.
 func (b *builder) size(rec uint8, key trace.StringID, v pickle.Value) (uint64, error) {
 	n, err := b.bits(rec, key, v)
-	if err == nil && n > math.MaxInt64 {
+	if err == nil && n > maxSize {
 		number, _ := b.machine.Big(v)
-		return 0, &fieldError{rec, key, number.String(), "a size, from 0 to 2^63-1: the file is damaged, record it again"}
+		return 0, &fieldError{rec, key, number.String(), "a size, from 0 to 2^46: " + damaged}
 	}
 	return n, err
 }

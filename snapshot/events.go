@@ -66,6 +66,9 @@ func (b *builder) event(s *shape, pairs []pickle.Value) (pickle.Value, error) {
 			return 0, err
 		}
 	}
+	if err := b.boundEvent(&ev); err != nil {
+		return 0, err
+	}
 	row := b.events.Len()
 	b.events.Append(ev)
 	if extra != nil {

@@ -12,6 +12,7 @@ type File struct {
 	Name        string
 	Format      string // "pickle" or "json"
 	Compression string // "gzip", "zstd" or ""
+	Page        bool   // it is in an HTML page of PyTorch's memory viewer
 	Bytes       int64  // read, decompressed
 
 	// Traces has one trace for each device that the file lists a trace or a
@@ -23,7 +24,10 @@ type File struct {
 
 	Truncated *Truncation // nil for a complete file
 	Warnings  []string
-	Extra     trace.Extra // further fields of the file
+	// Contradictions are what the file says that cannot be true together; they are
+	// among the warnings, too.
+	Contradictions []string
+	Extra          trace.Extra // further fields of the file
 
 	lists    int // of device_traces
 	trailing int // bytes behind the snapshot

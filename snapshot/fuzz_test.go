@@ -22,6 +22,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(later))
 	f.Add([]byte(later[:len(later)/2]))
 	f.Add([]byte(memoBomb()))
+	f.Add([]byte(viewerPage([]byte(later))))
 	f.Add(buildDevices(f, 3))
 	f.Add([]byte("\x80\x02]q\x00h\x00a."))
 	// What this fuzzer has found: keys that come twice, values of the wrong

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -80,7 +81,7 @@ func TestHostile(t *testing.T) {
 
 		{"PNG", "\x89PNG\r\n\x1a\n", "seems to be a PNG image"},
 		{"checkpoint", "PK\x03\x04....archive/data.pkl", "a zip archive such as a torch.save checkpoint"},
-		{"HTML", "\n <!doctype html>", "seems to be HTML or XML"},
+		{"HTML", "\n <!doctype html>", "seems to be an HTML page without a snapshot in it"},
 		{"text", "hello, world", "seems to be text"},
 		{"message", "[rank0]: torch.OutOfMemoryError: CUDA out of memory.", "seems to be text"},
 		{"text in brackets", "(default) cuda", "seems to be text"},
@@ -275,4 +276,24 @@ func zst(t *testing.T, data []byte) string {
 	}
 	defer w.Close()
 	return string(w.EncodeAll(data, nil))
+}
+
+// The time to read a text is proportional to its length, whatever is in it: what is
+// looked at again and again would make this take minutes.
+func TestLongTexts(t *testing.T) {
+	for _, piece := range []string{"a", `\n`, `\\`, `a\"`, `\u0041`, `\ud83d\ude00`} {
+		text := strings.Repeat(piece, 8_000_000/len(piece))
+		f, err := read1([]byte(`{"device_traces": [[{"action": "alloc", "addr": 0, "size": 1, "user_metadata": "` + text + `"}]]}`))
+		if err != nil {
+			t.Errorf("%s: %v", piece, err)
+			continue
+		}
+		var want string
+		if err := json.Unmarshal([]byte(`"`+text+`"`), &want); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.Traces[0].Strings.Text(f.Traces[0].Events.At(0).Meta); got != want {
+			t.Errorf("%s: %d bytes instead of %d", piece, len(got), len(want))
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ashlar-mem/ashlar/internal/pickle"
+	"github.com/ashlar-mem/ashlar/internal/unpack"
 )
 
 // Limits bound what a file may ask for. A zero field stands for its default,
@@ -17,15 +18,12 @@ type Limits struct {
 	Extra  int   // values in fields that are not known; 20 million
 }
 
-// minBomb is the decompressed size from which the ratio is looked at.
-const minBomb = 64 << 20
-
 func (l Limits) withDefaults() Limits {
 	if l.Bytes <= 0 {
 		l.Bytes = 1 << 40
 	}
 	if l.Ratio <= 0 {
-		l.Ratio = 500
+		l.Ratio = unpack.Ratio
 	}
 	if l.Extra <= 0 {
 		l.Extra = 20_000_000

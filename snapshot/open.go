@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/ashlar-mem/ashlar/internal/pickle"
+	"github.com/ashlar-mem/ashlar/internal/unpack"
 )
 
 // Options say how to read a file. The zero value will do.
@@ -56,13 +57,14 @@ func read(ctx context.Context, name string, r io.Reader, total int64, opts Optio
 	limits := opts.Limits.withDefaults()
 	source := &source{ctx: ctx, r: r, total: total, progress: opts.Progress}
 	f := &File{Name: name}
-	plain, stop, err := f.decompress(source, limits)
+	plain, err := unpack.New(source, limits.Ratio)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	defer stop()
+	defer plain.Close()
+	f.Compression = plain.Compression
 	b := newBuilder(limits)
-	if err := f.load(b, plain); err != nil {
+	if err := f.load(b, plain.Reader); err != nil {
 		var format *FormatError
 		if errors.As(err, &format) {
 			return nil, format
@@ -87,6 +89,15 @@ func (f *File) load(b *builder, r *bufio.Reader) error {
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return err
 	}
+	if isPage(head) {
+		f.Page = true
+		if r, err = unwrapPage(f.Name, r); err != nil {
+			return err
+		}
+		if head, err = r.Peek(sniffBytes); len(head) == 0 {
+			return err
+		}
+	}
 	f.Format, err = sniff(f.Name, head)
 	if err != nil {
 		return err
@@ -104,7 +115,9 @@ func (f *File) load(b *builder, r *bufio.Reader) error {
 		top, err = d.Decode()
 		f.Bytes, rest = d.Offset(), d.Buffered()
 	}
-	f.trailing = len(bytes.TrimSpace(rest))
+	if !f.Page { // which goes on, after some zeros that fill the last group of base64
+		f.trailing = len(bytes.TrimSpace(rest))
+	}
 	var end *pickle.TruncatedError
 	switch {
 	case errors.As(err, &end):
@@ -125,7 +138,7 @@ func (f *File) drain(r io.Reader) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		f.warn("the end of the file: %v", err)
 	}
-	if n += int64(f.trailing); n > 0 {
+	if n += int64(f.trailing); n > 0 && !f.Page {
 		f.warn("the file goes on for %d bytes or more behind the snapshot; they are ignored", n)
 	}
 }

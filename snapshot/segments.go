@@ -1,9 +1,7 @@
 package snapshot
 
 import (
-	"errors"
 	"fmt"
-	"math"
 
 	"github.com/ashlar-mem/ashlar/internal/pickle"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -45,6 +43,7 @@ func (b *builder) segment(s *shape, pairs []pickle.Value) (pickle.Value, error) 
 			seg.HasPool = ok
 		case keyExpandable:
 			seg.Expandable, ok = v.AsBool()
+			row.saysExpandable = ok
 		case keyFrames:
 			if seg.Stack, ok = b.stack(v); !ok {
 				seg.Stack = trace.NoStack
@@ -61,10 +60,10 @@ func (b *builder) segment(s *shape, pairs []pickle.Value) (pickle.Value, error) 
 			return 0, err
 		}
 	}
-	if b.reserved += seg.TotalSize; b.reserved > math.MaxInt64 {
-		return 0, errors.New("the segments have more than 2^63 bytes together: the file is damaged, record it again")
-	}
 	b.addressBlocks(seg)
+	if err := b.boundSegment(&row); err != nil {
+		return 0, err
+	}
 	return pickle.MakeRecord(recSegment, b.segments.add(row)), nil
 }
 

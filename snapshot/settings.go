@@ -32,31 +32,47 @@ func (b *builder) settings(f *File, p *parts, v pickle.Value) error {
 			break
 		}
 	}
-	if s.Parsed, err = settings.Parse(s.Conf); err != nil {
+	var skipped []string
+	if s.Parsed, skipped, err = settings.ParseKnown(s.Conf); err != nil {
 		f.warn("the settings text of the file does not parse, its other fields are used: %v", err)
 	}
-	overlay(&s.Parsed, fields)
+	for _, key := range skipped {
+		f.warn("the settings text of the file has %.80q, a key that is not modelled%s: it is left out, the rest holds", key, sinceText(key))
+	}
+	for _, name := range overlay(&s.Parsed, fields) {
+		f.warn("the setting %q of the file has a value that it cannot have: it is ignored", name)
+	}
 	return nil
+}
+
+// sinceText names the release that introduced a key.
+func sinceText(key string) string {
+	if v := settings.Since(key); v != 0 {
+		return fmt.Sprintf(" (PyTorch %v has it)", v)
+	}
+	return ""
 }
 
 // defaultSettings returns the settings of a file that has none.
 func defaultSettings() trace.Settings { return trace.Settings{Parsed: settings.Default()} }
 
-// overlay puts the fields of the dictionary over what the text says.
-func overlay(s *settings.Settings, fields trace.Extra) {
+// overlay puts the fields of the dictionary over what the text says. It returns
+// the names of those whose values are out of range.
+func overlay(s *settings.Settings, fields trace.Extra) (odd []string) {
 	for _, f := range fields {
+		ok := true
 		switch f.Name {
 		case "max_split_size":
 			if n, ok := f.Value.(int64); ok {
 				s.MaxSplitSize = settings.None
-				if n >= 0 {
+				if n >= 0 && n <= maxSize {
 					s.MaxSplitSize = uint64(n)
 				}
 			}
 		case "garbage_collection_threshold":
-			setFloat(&s.GarbageCollectionThreshold, f.Value)
+			ok = setFraction(&s.GarbageCollectionThreshold, f.Value)
 		case "per_process_memory_fraction":
-			setFloat(&s.PerProcessMemoryFraction, f.Value)
+			ok = setFraction(&s.PerProcessMemoryFraction, f.Value)
 		case "expandable_segments":
 			setBool(&s.ExpandableSegments, f.Value)
 		case "release_lock_on_cudamalloc", "release_lock_on_hipmalloc":
@@ -68,28 +84,40 @@ func overlay(s *settings.Settings, fields trace.Extra) {
 		case "graph_capture_record_stream_reuse":
 			setBool(&s.GraphCaptureRecordStreamReuse, f.Value)
 		case "pinned_num_register_threads":
-			setUint(&s.PinnedNumRegisterThreads, f.Value)
+			ok = setUint(&s.PinnedNumRegisterThreads, f.Value)
 		case "large_segment_size":
-			setUint(&s.LargeSegmentSize, f.Value)
+			ok = setUint(&s.LargeSegmentSize, f.Value)
 		case "max_non_split_rounding_size", "max_non_split_rounding":
-			setUint(&s.MaxNonSplitRounding, f.Value)
+			ok = setUint(&s.MaxNonSplitRounding, f.Value)
 		case "roundup_power2_divisions":
-			if table, ok := f.Value.(trace.Extra); ok {
+			if table, is := f.Value.(trace.Extra); is {
 				for i := range s.RoundupPower2Divisions {
-					setUint(&s.RoundupPower2Divisions[i], table.Get(strconv.Itoa(1<<i)))
+					ok = setUint(&s.RoundupPower2Divisions[i], table.Get(strconv.Itoa(1<<i))) && ok
 				}
 			}
 		}
+		if !ok {
+			odd = append(odd, f.Name)
+		}
 	}
+	return odd
 }
 
-func setFloat(to *float64, v any) {
+// setFraction sets what is between 0 and 1; values of other types are left alone.
+func setFraction(to *float64, v any) (ok bool) {
+	var x float64
 	switch v := v.(type) {
 	case float64:
-		*to = v
+		x = v
 	case int64:
-		*to = float64(v)
+		x = float64(v)
+	default:
+		return true
 	}
+	if ok = x >= 0 && x <= 1; ok {
+		*to = x
+	}
+	return ok
 }
 
 func setBool(to *bool, v any) {
@@ -98,10 +126,14 @@ func setBool(to *bool, v any) {
 	}
 }
 
-func setUint(to *uint64, v any) {
-	if v, ok := v.(int64); ok && v >= 0 {
-		*to = uint64(v)
+// setUint sets a number of bytes, or a smaller one; values of other types are left
+// alone.
+func setUint(to *uint64, v any) (ok bool) {
+	n, number := v.(int64)
+	if ok = !number || n >= 0 && n <= maxSize; ok && number {
+		*to = uint64(n)
 	}
+	return ok
 }
 
 func (f *File) warn(format string, args ...any) {

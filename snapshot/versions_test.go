@@ -225,9 +225,19 @@ func TestSettings(t *testing.T) {
 			}, "",
 		},
 		{
-			"text that fails", `{"PYTORCH_CUDA_ALLOC_CONF": "nonsense:1", "max_split_size": 104857600}`,
+			"text that fails", `{"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:maybe", "max_split_size": 104857600}`,
 			func(s *settings.Settings) { s.MaxSplitSize = 100 << 20 },
 			"does not parse",
+		},
+		{
+			"unknown key", `{"PYTORCH_CUDA_ALLOC_CONF": "nonsense:1,expandable_segments:True", "max_split_size": 104857600}`,
+			func(s *settings.Settings) { s.MaxSplitSize, s.ExpandableSegments = 100<<20, true },
+			`has "nonsense", a key that is not modelled: it is left out, the rest holds`,
+		},
+		{
+			"key of 2.12", `{"PYTORCH_CUDA_ALLOC_CONF": "throw_on_cudamalloc_oom:True,expandable_segments:True"}`,
+			func(s *settings.Settings) { s.ExpandableSegments = true },
+			"(PyTorch 2.12 has it)",
 		},
 		{
 			"other variable", `{"PYTORCH_ALLOC_CONF": "expandable_segments:True"}`,
@@ -235,7 +245,7 @@ func TestSettings(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			f := readText(t, `{"device_traces": [[{"action": "alloc", "addr": 1, "size": 1, "stream": 0}]], "allocator_settings": `+tt.dict+`}`)
+			f := readText(t, `{"device_traces": [[{"action": "alloc", "addr": 512, "size": 1, "stream": 0}]], "allocator_settings": `+tt.dict+`}`)
 			want := settings.Default()
 			tt.want(&want)
 			got := f.Traces[0].Settings
@@ -251,7 +261,7 @@ func TestSettings(t *testing.T) {
 
 // Without settings the defaults are assumed and not called known.
 func TestNoSettings(t *testing.T) {
-	f := readText(t, `{"device_traces": [[{"action": "alloc", "addr": 1, "size": 1, "stream": 0}]]}`)
+	f := readText(t, `{"device_traces": [[{"action": "alloc", "addr": 512, "size": 1, "stream": 0}]]}`)
 	if s := f.Traces[0].Settings; s.Known || s.Parsed != settings.Default() {
 		t.Errorf("%+v", s)
 	}

@@ -7,6 +7,16 @@ import (
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
+// The values of [Trace.Platform]: what a trace was recorded on if that was not
+// CUDA. A trace of the profiler was made by torch.cuda._memory_viz.profile_plot
+// from tensors that torch.profiler saw; no allocator wrote it.
+const (
+	ROCm     = "ROCm"
+	XPU      = "XPU"
+	NPU      = "NPU"
+	Profiler = "profiler"
+)
+
 // Trace is the memory history of one device and the state it ended in.
 type Trace struct {
 	Device  int
@@ -21,6 +31,7 @@ type Trace struct {
 
 	Settings Settings
 	Writer   pytorch.Range // the versions of PyTorch that may have written the file
+	Platform string        // ROCm, XPU, NPU or Profiler; empty for CUDA, and where nothing shows it
 	Extra    Extra         // further fields of the file
 }
 

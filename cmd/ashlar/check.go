@@ -123,6 +123,7 @@ func (o *checkOptions) rules(file string) (check.Rules, error) {
 }
 
 func (o *checkOptions) run(ctx context.Context, std stdio, file string, rules check.Rules) error {
+	defer saveMemory()()
 	f, err := o.measure(ctx, std, file, check.Choice{Device: o.device.choice(), Program: rules.Survives != nil, Leaks: rules.Leaks()})
 	if err != nil {
 		return err
@@ -142,7 +143,7 @@ func (o *checkOptions) run(ctx context.Context, std stdio, file string, rules ch
 		if o.markdown {
 			return text.CheckMarkdown(w, f.Name, f.Reason, r)
 		}
-		return text.Check(w, f.Name, f.Reason, r, std.style())
+		return text.Check(w, f, r, std.style())
 	})
 	if err != nil {
 		return err

@@ -62,8 +62,8 @@ the request failed just then: a job that leaks may die of fragmentation in the
 end. With only a message or a dump of memory_stats(), the answer is arithmetic
 on its numbers, and says what they leave open.
 
-FILE is a memory snapshot of PyTorch, a dump of memory_stats(), an out-of-memory
-message, or a log with them; compressed with gzip, zstd or not; or - for standard
+FILE is a memory snapshot of PyTorch, also as a page of its memory viewer, a dump
+of memory_stats(), an out-of-memory message, or a log with them; compressed with gzip, zstd or not; or - for standard
 input. It may be left out if --message or --stats is given. Flags override what
 python/ashlar.py wrote into a snapshot (message, statistics, limit, settings). Of
 several messages in a log the one that ended a process is explained, of several

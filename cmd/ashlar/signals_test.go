@@ -24,6 +24,7 @@ var reading = [][]string{
 	{"events", "IN"},
 	{"explain", "IN"},
 	{"whatif", "--set", "", "IN"},
+	{"policies", "IN"},
 	{"tune", "IN"},
 	{"tenants", "--limit", "1GiB", "--tenant", "a=IN"},
 	{"check", "--survives", "1GiB", "IN"},

@@ -22,8 +22,8 @@ allocated and requested, at the end and at its peak, and when that was; segments
 by pool, stream and kind; fragmentation, explained; settings; failed requests;
 who holds the memory at the end; and what is not in the file.
 
-FILE is a memory snapshot of PyTorch as pickle or JSON; a dump of memory_stats()
-as JSON or as Python prints it, or the table of memory_summary(); or a log or
+FILE is a memory snapshot of PyTorch as pickle, JSON or a page of PyTorch's memory
+viewer; a dump of memory_stats() as JSON or as Python prints it, or the table of memory_summary(); or a log or
 message of an out-of-memory error; each may be compressed with gzip or zstd; or -
 for standard input. Stats detects which one it is.
 
@@ -67,6 +67,7 @@ func oneFile(cmd *cobra.Command, args []string) error {
 
 // collectStats collects the facts of an input.
 func collectStats(ctx context.Context, std stdio, in *input.Input, o stats.Options) (*stats.Document, error) {
+	defer saveMemory()()
 	p := startProgress(std, 0, "events replayed")
 	defer p.stop()
 	o.Progress = p.update

@@ -50,11 +50,15 @@ second step by more than 1 % of the recorded time, or that a simpler one comes
 within 2 % of. The answer is the same every time unless --budget cuts the search
 off, which is then said.
 
+Only keys are recommended that the PyTorch that wrote the file knows. What would
+be better with a later one is shown under "After an upgrade".
+
 If the recording ends with an out-of-memory error, a setting is proven only up
 to there.
 
-FILE is a memory snapshot of PyTorch with events, as pickle or JSON, compressed
-with gzip, zstd or not; or - for standard input.
+FILE is a memory snapshot of PyTorch with events, as pickle, JSON or a page of
+PyTorch's memory viewer, compressed with gzip, zstd or not; or - for standard
+input.
 
 Exit status: 0 answered, even if nothing beats the current settings; 2 the file
 or a flag is wrong, or the command was interrupted, after printing what was
@@ -109,8 +113,9 @@ func (o *tuneOptions) run(ctx context.Context, std stdio, file string) error {
 	}
 	a := tune.NewAnswer(checked, r, limit, memory)
 	a.Interrupted = ctx.Err() != nil
-	err = printAnswer(std, o.json, tune.NewDocument(answer.NewSubject(f, t, why), a), func(w io.Writer) error {
-		return text.Tune(w, text.WhatIfHead{Name: f.Name, Device: t.Device, Reason: why, Events: t.Events.Len()}, a, std.style())
+	about := answer.NewSubject(f, t, why)
+	err = printAnswer(std, o.json, tune.NewDocument(about, a), func(w io.Writer) error {
+		return text.Tune(w, text.WhatIfHead{Subject: about, Events: t.Events.Len()}, a, std.style())
 	})
 	if err != nil {
 		return err

@@ -32,8 +32,8 @@ all allocations, the segments at any moment, who holds the memory, the events,
 what other settings would have done, and how runs differ. It prints the address
 of the page and opens it in the browser.
 
-Each FILE is a memory snapshot of PyTorch as pickle or JSON, compressed with
-gzip, zstd or not; several are several ranks or runs. Files can also be dropped
+Each FILE is a memory snapshot of PyTorch as pickle, JSON or a page of PyTorch's
+memory viewer, compressed with gzip, zstd or not; several are several ranks or runs. Files can also be dropped
 onto the page. Nothing leaves the machine: the page is served on the loopback
 interface, under an address that nobody can guess.
 

@@ -69,7 +69,7 @@ func run(t *testing.T, name, input string, env ...string) (stdout, stderr string
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	late := time.AfterFunc(60*time.Second, func() { cmd.Process.Kill() })
+	late := time.AfterFunc(5*time.Minute, func() { cmd.Process.Kill() })
 	defer late.Stop()
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%s: %v\n%.2000s%.2000s", name, err, out.String(), complaints.String())

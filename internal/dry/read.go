@@ -1,7 +1,6 @@
 package dry
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -11,10 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/klauspost/compress/gzip"
-
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
 	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/internal/unpack"
 )
 
 // Bounds of what is read, so that a damaged file is refused before it takes the
@@ -31,19 +29,16 @@ const (
 // rewrite is what to do about a file that is wrong.
 const rewrite = "write it anew with ashlar dry --ledger FILE -- python script.py"
 
-// Read reads the file that a dry run wrote; it may be compressed with gzip. A
+// Read reads the file that a dry run wrote; it may be compressed. A
 // file that is cut short is read up to the cut, and [Recording.Cut] says so.
 func Read(ctx context.Context, from io.Reader) (*Recording, error) {
-	buffered := bufio.NewReaderSize(from, 1<<16)
-	if head, _ := buffered.Peek(2); bytes.Equal(head, []byte("\x1f\x8b")) {
-		z, err := gzip.NewReader(buffered)
-		if err != nil {
-			return nil, fmt.Errorf("the compressed data is damaged (%w): %s", err, rewrite)
-		}
-		buffered = bufio.NewReaderSize(z, 1<<18)
+	plain, err := unpack.New(from, unpack.Ratio)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", err, rewrite)
 	}
+	defer plain.Close()
 	r := &reader{
-		lines: lines{from: buffered}, out: &Recording{},
+		lines: lines{from: plain.Reader}, out: &Recording{},
 		alive: map[int64]int32{}, noteAt: map[string]int{}, unknownAt: map[string]int{},
 	}
 	if err := r.header(); err != nil {
@@ -54,10 +49,11 @@ func Read(ctx context.Context, from io.Reader) (*Recording, error) {
 			return nil, context.Cause(ctx)
 		}
 		line, whole, err := r.lines.next()
+		var bomb *unpack.BombError
 		switch {
 		case errors.Is(err, io.EOF):
 			return r.out, nil
-		case errors.Is(err, errLongLine):
+		case errors.Is(err, errLongLine), errors.As(err, &bomb):
 			return nil, r.problem("%v", err)
 		case err != nil:
 			r.out.Cut = fmt.Sprintf("the file ends in line %d, in the middle of its compressed data (%v)", r.lines.n, err)

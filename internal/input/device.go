@@ -48,6 +48,8 @@ func Replayable(f *snapshot.File, d Device) (t *trace.Trace, why string, err err
 		return nil, "", err
 	case t.Host:
 		return nil, "", fmt.Errorf("%s: host memory has another allocator, which cannot be replayed; choose a device", f.Name)
+	case t.Platform == trace.Profiler:
+		return nil, "", fmt.Errorf("%s was made by profile_plot, not by an allocator, so there is nothing to replay: record with torch.cuda.memory._record_memory_history()", f.Name)
 	case t.Events.Len() == 0:
 		if f.Truncated != nil {
 			return nil, "", fmt.Errorf("%s ends before its events, so there is nothing to replay: copy it again, whole", f.Name)

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/unpack"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
 	"github.com/ashlar-mem/ashlar/snapshot/stats"
@@ -218,7 +219,8 @@ func (r reader) text(in *Input, head, raw []byte, open opener, again func() (io.
 		return nil, fmt.Errorf("%s is the ledger of a dry run; ashlar dry reads it", in.Name)
 	}
 	long := len(raw) > maxText
-	if bytes.HasPrefix(first, []byte("{")) || bytes.HasPrefix(first, []byte("[")) || long && bytes.HasPrefix(first, []byte("(")) { // a pickle of protocol 0
+	if bytes.HasPrefix(first, []byte("{")) || bytes.HasPrefix(first, []byte("[")) || bytes.HasPrefix(first, []byte("<")) || // a page with one in it
+		long && bytes.HasPrefix(first, []byte("(")) { // a pickle of protocol 0
 		got, err := r.load(in, head, open)
 		if err == nil || long && in.Bytes == 0 || r.ctx.Err() != nil { // a stream is gone now
 			return got, err
@@ -242,8 +244,12 @@ func (r reader) text(in *Input, head, raw []byte, open opener, again func() (io.
 	}
 	dumps, err := stats.ParseAll(plain)
 	in.Dumps = dumps
-	in.Messages, _ = message.Parse(string(plain))
-	in.Refusals = message.ParseRefusals(string(plain))
+	text := string(plain)
+	var crowded error
+	if in.Messages, crowded = message.Parse(text); errors.Is(crowded, message.ErrCrowded) {
+		r.warn("%s: %v", in.Name, crowded)
+	}
+	in.Refusals = message.ParseRefusals(text)
 	var syntax *stats.SyntaxError
 	damaged := errors.As(err, &syntax)
 	switch {
@@ -314,11 +320,11 @@ func unpackedHead(r *bufio.Reader) ([]byte, error) {
 		}
 		return nil, fmt.Errorf("cannot be read: %w", err)
 	}
-	plain, stop, err := unpack(bytes.NewReader(raw), raw)
+	plain, err := unpack.New(bytes.NewReader(raw), unpack.Ratio)
 	if err != nil {
 		return nil, nil // package snapshot says what is wrong
 	}
-	defer stop()
+	defer plain.Close()
 	head := make([]byte, 4<<10)
 	n, _ := io.ReadFull(plain, head) // the rest is cut off
 	return head[:n], nil

@@ -2,7 +2,9 @@ package input
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/binary"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +24,20 @@ const oom = "CUDA out of memory. Tried to allocate 786.00 MiB. GPU 0 has a total
 
 const dump = `{"allocated_bytes.all.current": 1024, "reserved_bytes.all.current": 2048}` + "\n"
 
+// viewerPage is the page that PyTorch's memory viewer makes of a snapshot.
+func viewerPage(t *testing.T, packed []byte) []byte {
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain = append(plain, make([]byte, 3-len(plain)%3)...)
+	return []byte("\n<!DOCTYPE html>\n<script>\nconst local_files = [{\"name\": \"snapshot.pickle\", \"base64\": \"" + base64.StdEncoding.EncodeToString(plain) + "\"}]\n</script>")
+}
+
 // A file is what its content says, whatever else is in it; of a long text the
 // end is read.
 func TestOpen(t *testing.T) {
@@ -38,6 +54,8 @@ func TestOpen(t *testing.T) {
 		warned          string
 	}{
 		"snapshot":        {recorded, Snapshot, 0, 0, ""},
+		"page":            {viewerPage(t, recorded), Snapshot, 0, 0, ""},
+		"other page":      {[]byte("<html><pre>" + oom + "</pre></html>"), OOMMessage, 0, 1, ""},
 		"dump":            {[]byte(dump), MemoryStats, 1, 0, ""},
 		"message":         {[]byte(oom), OOMMessage, 0, 1, ""},
 		"log with both":   {[]byte("step 1\n" + dump + oom), MemoryStats, 1, 1, ""},

@@ -4,15 +4,13 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
+	"github.com/ashlar-mem/ashlar/internal/unpack"
 )
 
 // maxText is how much text is searched for dumps and messages.
@@ -98,7 +96,7 @@ func lastPart(file *os.File, head []byte, size int64) (io.Reader, error) {
 		return nil, err
 	}
 	from := max(0, size-maxText)
-	if packed(begin) {
+	if unpack.Compression(begin) != "" {
 		from = 0
 	}
 	if wideOrder(head) != nil {
@@ -110,53 +108,30 @@ func lastPart(file *os.File, head []byte, size int64) (io.Reader, error) {
 
 // unpackText decompresses a text, and keeps the end of a long one.
 func (r reader) unpackText(source io.Reader) (text []byte, dropped bool, err error) {
-	begin := make([]byte, 4)
-	n, err := io.ReadFull(source, begin)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, false, err
-	}
-	plain, stop, err := unpack(io.MultiReader(bytes.NewReader(begin[:n]), source), begin[:n])
+	plain, err := unpack.New(source, unpack.Ratio)
 	if err != nil {
 		return nil, false, err
 	}
-	defer stop()
-	var all bytes.Buffer
+	defer plain.Close()
+	// More than the part that is kept, so that it moves seldom.
+	const room = maxText + maxText/4
+	all := make([]byte, 0, headBytes)
 	for {
-		_, err := io.CopyN(&all, plain, maxText)
-		if extra := all.Len() - maxText; extra > 0 {
-			all.Next(extra &^ 1) // UTF-16 has pairs
+		if len(all) == cap(all) && cap(all) == room {
+			all = append(all[:0], all[len(all)-maxText:]...) // an even number of bytes: UTF-16 has pairs
 			dropped = true
+		} else if len(all) == cap(all) {
+			all = append(make([]byte, 0, min(2*cap(all), room)), all...)
 		}
+		n, err := plain.Read(all[len(all):cap(all)])
+		all = all[:len(all)+n]
 		switch {
 		case errors.Is(err, io.EOF):
-			return all.Bytes()[max(0, all.Len()-maxText):], dropped, nil
+			return all[max(0, len(all)-maxText):], dropped || len(all) > maxText, nil
 		case err != nil:
-			return nil, false, fmt.Errorf("the compressed data is damaged: %w", err)
+			return nil, false, err
 		case r.ctx.Err() != nil:
 			return nil, false, r.ctx.Err()
 		}
 	}
-}
-
-// The beginnings of compressed files.
-var gzipMagic, zstdMagic = []byte("\x1f\x8b"), []byte("\x28\xb5\x2f\xfd")
-
-func packed(begin []byte) bool {
-	return bytes.HasPrefix(begin, gzipMagic) || bytes.HasPrefix(begin, zstdMagic)
-}
-
-// unpack decompresses a file that begins so.
-func unpack(r io.Reader, begin []byte) (io.Reader, func(), error) {
-	switch {
-	case bytes.HasPrefix(begin, gzipMagic):
-		z, err := gzip.NewReader(r)
-		return z, func() {}, err
-	case bytes.HasPrefix(begin, zstdMagic):
-		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxText*2))
-		if err != nil {
-			return nil, nil, err
-		}
-		return z, z.Close, nil
-	}
-	return r, func() {}, nil
 }

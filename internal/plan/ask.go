@@ -202,9 +202,9 @@ func (p *planned) answer(assumed []string) *Answer {
 	phase := p.binding()
 	a.BindingPhase, a.BindingStep = phase.Name, phase.Step
 	a.Assumed = append(a.Assumed, capacity.Assumed()...)
-	if c := capacity.Card; c != nil && c.Vendor == "amd" {
+	if c := capacity.Card; c != nil && c.Vendor != "" {
 		a.Measured = false
-		a.NotModelled = append(a.NotModelled, "AMD's kernels: the run is planned with those of an NVIDIA card; no AMD card was measured")
+		a.NotModelled = append(a.NotModelled, fmt.Sprintf("%s's kernels: the run is planned with those of an NVIDIA card; no card of %[1]s was measured", c.Maker()))
 	}
 	for _, x := range p.question.Model.Assumed {
 		a.Assumed = append(a.Assumed, fmt.Sprintf("%s = %s: %s", x.Field, x.Value, x.Why))

@@ -29,6 +29,7 @@ type Result struct {
 	CollectLimit      uint64   // a limit under which garbage is collected as recorded; 0 if none had to be assumed
 	Notes             []string // what was assumed or inferred
 	Warnings          []string // what is wrong with the file; among the notes too
+	Contradictions    []string // of the file with itself; among the warnings too
 }
 
 // Limit is what a trace shows of the cap on reserved memory: it was at

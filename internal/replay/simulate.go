@@ -52,6 +52,7 @@ type simulation struct {
 type highs struct {
 	reserved, allocated, active, requested         uint64
 	reservedAt, allocatedAt, activeAt, requestedAt int
+	then                                           PeakTotals // when reserved was highest
 }
 
 // waitStream is the first of the made-up streams that pending frees wait for.
@@ -412,6 +413,7 @@ func (r *simulation) notePeaks(i int) {
 	}
 	if t.Reserved > r.piece.reserved {
 		r.piece.reserved, r.piece.reservedAt = t.Reserved, i
+		r.piece.then = PeakTotals{t.Allocated, t.Active, t.Requested}
 	}
 }
 
@@ -422,6 +424,9 @@ func (r *simulation) closePiece(point bool) {
 		if from > *to {
 			*to, *toAt = from, fromAt
 		}
+	}
+	if at.reserved > h.reserved {
+		h.then = at.then
 	}
 	raise(&h.reserved, &h.reservedAt, at.reserved, at.reservedAt)
 	raise(&h.allocated, &h.allocatedAt, at.allocated, at.allocatedAt)
@@ -458,6 +463,7 @@ func (r *simulation) finish() *Outcome {
 	o.Allocated = high(o.Stats.AllocatedBytes.All.Peak, r.highs.allocatedAt)
 	o.Active = high(o.Stats.ActiveBytes.All.Peak, r.highs.activeAt)
 	o.Requested = high(o.Stats.RequestedBytes.All.Peak, r.highs.requestedAt)
+	o.AtPeak = r.highs.then
 	o.Retries, o.OOMs = o.Stats.NumAllocRetries, o.Stats.NumOOMs
 	o.LeastRefused = r.serial.LeastRefused()
 	o.DeviceAllocs, o.DeviceFrees = o.Stats.NumDeviceAlloc, o.Stats.NumDeviceFree

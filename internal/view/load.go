@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/view/http"
@@ -98,18 +100,37 @@ func mustBeSnapshot(in *input.Input, err error) (*input.Input, error) {
 	return in, err
 }
 
-// cappedBody keeps the error of a body that is too large, or that breaks off.
+// A file has this time to come, and more if it is large: others wait for their turn.
+const (
+	bodyTime = 30 * time.Second
+	minRate  = 16 << 10 // bytes a second, on average
+)
+
+// cappedBody keeps the error of a body that is too large, too slow, or that breaks
+// off.
 type cappedBody struct {
-	r   io.Reader
-	err error
+	r     io.Reader
+	begun time.Time
+	grace time.Duration // beside the time that minRate gives
+	until func(time.Time) error
+	read  int64
+	err   error
 }
 
 func (b *cappedBody) Read(p []byte) (int, error) {
+	_ = b.until(b.begun.Add(b.grace + time.Duration(b.read/minRate)*time.Second)) // not every connection can
 	n, err := b.r.Read(p)
+	b.read += int64(n)
+	if err != nil {
+		_ = b.until(time.Time{})
+	}
 	var large *http.MaxBytesError
-	if errors.As(err, &large) {
+	switch {
+	case errors.As(err, &large):
 		b.err = err
-	} else if errors.Is(err, io.ErrUnexpectedEOF) {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		b.err = refuse(http.StatusRequestTimeout, "the body comes too slowly: send the file again, or give it on the command line instead")
+	case errors.Is(err, io.ErrUnexpectedEOF):
 		b.err = badRequest("the body ended early: send the file again")
 	}
 	return n, err

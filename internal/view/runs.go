@@ -309,7 +309,9 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request, q *query) (name
 	case <-r.Context().Done():
 		return "", nil, nil, r.Context().Err()
 	}
-	return name, &cappedBody{r: http.MaxBytesReader(w, r.Body, s.opts.MaxBytes)}, func() { <-s.reading }, nil
+	return name, &cappedBody{
+		r: http.MaxBytesReader(w, r.Body, s.opts.MaxBytes), begun: time.Now(), grace: s.grace, until: http.NewResponseController(w).SetReadDeadline,
+	}, func() { <-s.reading }, nil
 }
 
 // drop reads a file from the body of a request.

@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
 // raw sends a request line and headers as they are.
@@ -185,6 +187,35 @@ func TestRefusedRequestsChangeNothing(t *testing.T) {
 	if after := c.runs(); after.Version != before.Version || len(after.Runs) != 1 {
 		t.Errorf("the runs have changed: %+v, before %+v", after, before)
 	}
+}
+
+// Uploads that stall are ended, so that others get their turn.
+func TestStalledUploads(t *testing.T) {
+	c := serve(t, func(s *Server) { s.grace = 50 * time.Millisecond })
+	data, err := os.ReadFile(testdata("variety/graphs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stalled sync.WaitGroup
+	for range cap(c.s.reading) {
+		body, open := io.Pipe()
+		defer open.Close()
+		stalled.Go(func() {
+			status, _, said := c.do("POST", "api/runs?name=a", io.MultiReader(bytes.NewReader(data[:10]), body), "Content-Type", "application/octet-stream")
+			refused(t, "stalled", http.StatusRequestTimeout, status, said)
+		})
+	}
+	for len(c.s.reading) < cap(c.s.reading) {
+		time.Sleep(time.Millisecond)
+	}
+	status, body := http.StatusRequestTimeout, []byte(nil)
+	for status == http.StatusRequestTimeout { // a slow machine stalls, too
+		status, _, body = c.do("POST", "api/runs?name=graphs.pickle.gz", bytes.NewReader(data), "Content-Type", "application/octet-stream")
+	}
+	if status != http.StatusOK {
+		t.Errorf("%d: %s", status, body)
+	}
+	stalled.Wait()
 }
 
 // A valid snapshot that is too large is refused too, however much of it would

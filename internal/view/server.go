@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/view/http"
@@ -48,6 +49,7 @@ type Server struct {
 
 	heavy   chan struct{}   // held while a document is made that takes all cores
 	reading chan struct{}   // held while a dropped file is read
+	grace   time.Duration   // for a file to come
 	ctx     context.Context // ends with the server
 
 	mu     sync.Mutex
@@ -83,7 +85,7 @@ func newServer(o Options) *Server {
 		o.Log = func(string) {}
 	}
 	s := &Server{
-		opts: o, runs: newRegistry(), heavy: make(chan struct{}, 1), reading: make(chan struct{}, 2),
+		opts: o, runs: newRegistry(), heavy: make(chan struct{}, 1), reading: make(chan struct{}, 2), grace: bodyTime,
 		stats: statsDocument, explain: explainDocument,
 	}
 	s.open = s.openFile

@@ -77,7 +77,7 @@ func serve(t testing.TB, change func(*Server), files ...string) *client {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute): // it hangs
 			t.Error("the server does not end")
 		}
 	})

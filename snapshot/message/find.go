@@ -8,12 +8,14 @@ import (
 )
 
 // Parse finds every out-of-memory message in text, in order. The error is
-// [ErrNotFound] if there is none.
+// [ErrNotFound] if there is none, and [ErrCrowded] if there are so many that only
+// the last ones were read, which are returned.
 func Parse(text string) ([]*OOM, error) {
 	var all []*OOM
 	done := reach{}
 	line, counted := 1, 0
-	for _, anchor := range places(text) {
+	anchors, left := places(text)
+	for _, anchor := range anchors {
 		by := writer(text, anchor)
 		from := done.before(anchor, by)
 		if anchor < from {
@@ -44,7 +46,11 @@ func Parse(text string) ([]*OOM, error) {
 		return nil, ErrNotFound
 	}
 	slices.SortStableFunc(all, func(a, b *OOM) int { return a.Line - b.Line })
-	return joinRejections(all), nil
+	all = joinRejections(all)
+	if left {
+		return all, ErrCrowded
+	}
+	return all, nil
 }
 
 // around reads the message at an anchor, if there is one that begins at or
@@ -80,13 +86,14 @@ func around(text string, from, anchor int) (o *OOM, start, end int) {
 
 // window is a piece of text in which one message is looked for.
 type window struct {
-	lines []byte // without terminal sequences and escapes
-	plain []byte // without prefixes of lines too
+	source string
+	lines  []byte // without terminal sequences and escapes
+	plain  []byte // without prefixes of lines too
 	squeezed
 }
 
 func newWindow(text string) *window {
-	w := &window{lines: unescape(text)}
+	w := &window{source: text, lines: unescape(text)}
 	w.plain = slices.Clone(w.lines)
 	for start := 0; start < len(w.plain); {
 		end := lineEnd(w.plain, start)

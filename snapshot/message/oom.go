@@ -7,6 +7,10 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
+// ErrCrowded is the error of [Parse] for a text with far more out-of-memory messages
+// than a job writes.
+var ErrCrowded = errors.New("very many out-of-memory messages: only the last ones are read")
+
 // ErrNotFound is the error of [Parse] for a text without an out-of-memory message.
 var ErrNotFound = errors.New(`no out-of-memory message found: looked for PyTorch's "CUDA out of memory. Tried to allocate ...", ` +
 	`its parts ("total capacity", "is allocated by PyTorch"), cudaMallocAsync's "Allocation on device ... would exceed allowed memory", ` +

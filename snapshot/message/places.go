@@ -9,13 +9,22 @@ import (
 var anchors = []string{
 	"outofmemory", "triedtoallocate", "totalcapac", "oftheallocatedmemory", "isallocatedbypytorch", "allocationondevice",
 	"alloc_failed", "cudacalloc", "out_of_memory", "failedwithoom", "preemptivelyrejecting",
+	"invalidbuffersize", "nvml_success", "out_of_device_memory", "out_of_resources",
 }
 
+// maxPlaces is how many anchors of a text are looked at.
+const maxPlaces = 1 << 14
+
 // places returns the offsets of the anchors in text that may belong to a
-// message, in order.
-func places(text string) []int {
-	var all []int
-	for _, p := range passages(text) {
+// message, in order. If there are very many, they are the last ones, and left
+// says so.
+func places(text string) (all []int, left bool) {
+	looked := 0
+	for _, p := range slices.Backward(passages(text)) {
+		if looked >= maxPlaces {
+			left = true
+			break
+		}
 		w := newWindow(text[p.start:p.end])
 		for _, a := range anchors {
 			for i := 0; ; i += len(a) {
@@ -24,6 +33,7 @@ func places(text string) []int {
 					break
 				}
 				i += j
+				looked++
 				if w.promising(i) {
 					all = append(all, p.start+offset(w.squeezed, w.plain, i))
 				}
@@ -31,7 +41,7 @@ func places(text string) []int {
 		}
 	}
 	slices.Sort(all)
-	return all
+	return slices.Compact(all), left
 }
 
 // promising reports cheaply whether the anchor may belong to a message: one can be
@@ -58,7 +68,7 @@ type passage struct{ start, end int }
 
 // stems are parts of words such that a message, however broken, has one in
 // every few lines, or a size.
-var stems = []string{"emory", "EMORY", "ut of", "llocat", "LLOC", "OOM", "alloc ", "apac"}
+var stems = []string{"emory", "EMORY", "ut of", "llocat", "LLOC", "OOM", "alloc ", "apac", "buffer size", "UT_OF"}
 
 // sizeEnd is the end of every size. Many a log has one on each line, so only those
 // near a stem count.
@@ -67,6 +77,10 @@ const sizeEnd = "iB"
 // nearby is how far from a stem a size may be: more than a message is long, with
 // something before each of its lines.
 const nearby = 32 << 10
+
+// longPassage is where a passage ends though the next one touches it: a window
+// takes several times its memory.
+const longPassage = 256 << 10
 
 // passages returns the parts of text that may hold an anchor: the lines with
 // a stem and those beside them. Most of a log is none, and need not be cleaned.
@@ -88,8 +102,8 @@ func passages(text string) []passage {
 	var all []passage
 	for _, i := range at {
 		start, end := neighbours(text, i)
-		if len(all) > 0 && start <= all[len(all)-1].end {
-			all[len(all)-1].end = max(end, all[len(all)-1].end)
+		if n := len(all); n > 0 && start <= all[n-1].end && all[n-1].end-all[n-1].start < longPassage {
+			all[n-1].end = max(end, all[n-1].end)
 			continue
 		}
 		all = append(all, passage{start, end})

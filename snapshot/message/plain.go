@@ -37,7 +37,7 @@ func unescape(text string) []byte {
 	for i := 0; i < len(b); i++ {
 		switch c := b[i]; {
 		case c == '\n' || c == '\t':
-		case c == 0x1b:
+		case c == escape:
 			i = blank(b, i, sequenceEnd(b, i+1)) - 1
 		case c == '\r':
 			if b[i] = ' '; i+1 < len(b) && b[i+1] != '\n' {
@@ -100,17 +100,38 @@ func control(rest []byte) int {
 	return 0
 }
 
+// escape begins a terminal sequence.
+const escape = 0x1b
+
+// colourless returns text without terminal sequences.
+func colourless(text string) string {
+	if strings.IndexByte(text, escape) < 0 {
+		return text
+	}
+	kept := make([]byte, 0, len(text))
+	for i := 0; i < len(text); {
+		if text[i] == escape {
+			i = min(len(text), sequenceEnd([]byte(text[:min(len(text), i+longestSequence)]), i+1))
+			continue
+		}
+		kept = append(kept, text[i])
+		i++
+	}
+	return string(kept)
+}
+
+const longestSequence = 64
+
 // sequenceEnd returns the end of a terminal sequence whose escape character
 // ends at i.
 func sequenceEnd(b []byte, i int) int {
-	const longest = 64
 	if i >= len(b) {
 		return i
 	}
 	if b[i] != '[' && b[i] != ']' {
 		return i + 1
 	}
-	for j := i + 1; j < min(len(b), i+longest); j++ {
+	for j := i + 1; j < min(len(b), i+longestSequence); j++ {
 		if b[i] == '[' && b[j] >= '@' && b[j] <= '~' || b[i] == ']' && b[j] == 7 {
 			return j + 1
 		}

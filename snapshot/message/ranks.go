@@ -41,7 +41,15 @@ func writer(text string, at int) process {
 		return nobody
 	}
 	line, _, _ := strings.Cut(text[first+start:min(len(text), first+start+longest)], "\n")
-	return writerOf([]byte(line))
+	return writerOf([]byte(colourless(line)))
+}
+
+// writer returns the process that wrote the line between two offsets.
+func (w *window) writer(start, end int) process {
+	if line := w.source[start:end]; strings.IndexByte(line, escape) >= 0 {
+		return writerOf([]byte(colourless(line)))
+	}
+	return writerOf(w.lines[start:end])
 }
 
 // other reports whether two lines are of different processes for certain: one may
@@ -78,7 +86,7 @@ func (r reach) before(anchor int, p process) int {
 func (w *window) keepWriter(anchor int, first process) (alone bool) {
 	own := first
 	if i := lineStart(w.lines, anchor); i > 0 {
-		own = writerOf(w.lines[i:lineEnd(w.lines, i)])
+		own = w.writer(i, lineEnd(w.lines, i))
 	}
 	if own == nobody {
 		return true
@@ -88,7 +96,7 @@ func (w *window) keepWriter(anchor int, first process) (alone bool) {
 		end := lineEnd(w.lines, start)
 		by := first
 		if start > 0 {
-			by = writerOf(w.lines[start:end])
+			by = w.writer(start, end)
 		}
 		if by.other(own) {
 			blank(w.lines, start, end)

@@ -47,11 +47,13 @@ func traceback(text string, start int) ([]Frame, origin) {
 	const first, most = 4 << 10, 64 << 10 // bytes above the message
 	for length := first; ; length *= 4 {
 		above := text[max(0, start-length):start]
+		cut := len(above) < start
+		above = colourless(above)
 		frames, own, whole := tracebackIn([]byte(above))
 		if len(frames) == 0 && strings.Contains(above, `\n`) { // a string of JSON, or of Python
 			frames, own, whole = tracebackIn(unescape(above))
 		}
-		if whole || len(frames) == 0 || len(above) == start || length >= most {
+		if whole || len(frames) == 0 || !cut || length >= most {
 			return frames, own
 		}
 	}

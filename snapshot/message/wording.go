@@ -24,6 +24,14 @@ type wording struct {
 var wordings = prepare([]wording{
 	platform("cuda", "CUDA"), platform("hip", "HIP"), platform("xpu", "XPU"), platform("npu", "NPU"),
 	platform("musa", "MUSA"), platform("dpcpp", "XPU"), platform("mps backend", "MPS"),
+	// Intel's extension, where the driver has no larger blocks.
+	opening("current platform can not allocate memory block with size larger than 4gb!", "XPU"),
+	// PyTorch asks NVML who holds the memory when it writes the message; where NVML
+	// does not answer (Jetson, MIG, containers), this is all that is printed.
+	opening("nvml_success == r internal assert failed", "CUDA"),
+	opening("nvml_success == driverapi::get()->nvmlinit_v2_() internal assert failed", "CUDA"),
+	// A tensor larger than Metal's largest buffer.
+	{pattern: "invalid buffer size: %s", backend: Native, opens: true, set: metalBuffer},
 
 	{pattern: "tried to allocate %s", backend: Native, opens: true, set: into(tried)},
 	{pattern: "tried to allocate more than 1eb memory", backend: Native, opens: true, set: func(o *OOM, _ found) bool {
@@ -91,6 +99,8 @@ var wordings = prepare([]wording{
 	library("cuFFT", "cufft_alloc_failed"), library("Triton", "triton error [cuda]: out of memory"),
 	library("NCCL", "cuda failure 'out of memory'"), library("NCCL", "cuda failure 2 'out of memory'"),
 	library("NCCL", "cuda failure \"out of memory\""),
+	library("Level Zero", "ur_result_error_out_of_device_memory"), library("Level Zero", "ur_result_error_out_of_resources"),
+	library("HIP", "hsa_status_error_out_of_resources"),
 	{pattern: "failed to cuda calloc %d bytes", backend: Driver, opens: true, set: callocFailed},
 	{pattern: "failed to cuda calloc async %d bytes", backend: Driver, opens: true, set: callocFailed},
 	// 2.13 warns at each refusal, with all digits (spec 15).
@@ -104,8 +114,11 @@ func prepare(all []wording) []wording {
 	return all
 }
 
-func platform(words, name string) wording {
-	return wording{pattern: words + " out of memory", backend: Native, opens: true, set: func(o *OOM, _ found) bool {
+func platform(words, name string) wording { return opening(words+" out of memory", name) }
+
+// opening is the first phrase of a message of the native allocator on a platform.
+func opening(pattern, name string) wording {
+	return wording{pattern: pattern, backend: Native, opens: true, set: func(o *OOM, _ found) bool {
 		if o.Platform != "" || o.TriedBytes != nil {
 			return false
 		}
@@ -173,6 +186,15 @@ func asyncHead(o *OOM, f found) bool {
 	if len(f.numbers) > 0 {
 		o.Device = int(f.numbers[0])
 	}
+	return true
+}
+
+func metalBuffer(o *OOM, f found) bool {
+	const smallest = 256 << 20 // of the largest buffers that Metal allows
+	if o.TriedBytes != nil || o.Platform != "" || f.sizes[0].High < smallest {
+		return false
+	}
+	o.Platform, o.TriedBytes = "MPS", &f.sizes[0]
 	return true
 }
 

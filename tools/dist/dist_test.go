@@ -40,6 +40,29 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
+// No library of the page is bundled without its licence. Those of the command are read
+// from itself, and make dist fails if one is none of those that identify knows.
+func TestScripts(t *testing.T) {
+	folders, err := os.ReadDir("../../web/vendor")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, f := range folders {
+		if !f.IsDir() {
+			continue
+		}
+		n++
+		text, err := os.ReadFile(filepath.Join("../../web/vendor", f.Name(), "LICENSE"))
+		if err != nil || identify(string(text)) == "" || scripts[f.Name()] == "" {
+			t.Errorf("%s: %v, %q", f.Name(), err, identify(string(text)))
+		}
+	}
+	if n != len(scripts) {
+		t.Errorf("%d folders of %d", n, len(scripts))
+	}
+}
+
 // A member of an ar archive begins at an even offset, behind 60 bytes.
 func TestAr(t *testing.T) {
 	got := ar([]file{{"odd", []byte("abc"), 0o100644}, {"even", []byte("de"), 0o100644}})

@@ -68,6 +68,9 @@ func module(m *debug.Module) *debug.Module {
 	return m
 }
 
+// scripts are the libraries of the page: the folder in web/vendor, and the name.
+var scripts = map[string]string{"preact": "preact", "signals": "@preact/signals", "signals-core": "@preact/signals-core"}
+
 // addScripts adds the libraries of the page, whose versions npm's lock file has.
 func (p *parts) addScripts() error {
 	data, err := os.ReadFile("web/package-lock.json")
@@ -80,7 +83,7 @@ func (p *parts) addScripts() error {
 	if err := json.Unmarshal(data, &lock); err != nil {
 		return fmt.Errorf("web/package-lock.json: %w", err)
 	}
-	for dir, name := range map[string]string{"preact": "preact", "signals": "@preact/signals", "signals-core": "@preact/signals-core"} {
+	for dir, name := range scripts {
 		v := lock.Packages["node_modules/"+name].Version
 		if v == "" {
 			return fmt.Errorf("web/package-lock.json has no %s, which lies in web/vendor/%s", name, dir)

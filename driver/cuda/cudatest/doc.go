@@ -21,7 +21,8 @@
 //	FAKECUDA_CONTEXT                bytes a context takes, 300 MiB if not set
 //	FAKECUDA_OTHERS                 bytes that other processes hold
 //	FAKECUDA_LAZY=1                 work on streams runs only when something waits for it
-//	FAKECUDA_FAIL=NAME:N:CODE       the N-th call of NAME fails with CODE
+//	FAKECUDA_FAIL=NAME:N:CODE       the N-th call of NAME fails with CODE; with :ever behind it
+//	                                all later ones do, too
 //	FAKECUDA_INIT=CODE              cuInit fails with CODE
 //	FAKECUDA_VERSION                13000 if not set
 //	FAKECUDA_VIRTUAL=0              the GPU cannot map memory

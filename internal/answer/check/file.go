@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/snapshot/stats"
@@ -17,6 +19,9 @@ type File struct {
 	Name   string
 	Device *int   // nil if the file does not say, or for host memory
 	Reason string // why this device, if there was a choice
+	// Warning is what is not modelled of the device; empty for CUDA.
+	Warning        string
+	Contradictions []string // of a snapshot, with itself
 }
 
 // Choice says what of a file is measured.
@@ -32,7 +37,7 @@ type Choice struct {
 
 // MeasureFile finds the values of a file.
 func MeasureFile(ctx context.Context, in *input.Input, c Choice, progress func(done, total int)) (*File, error) {
-	m := &File{Name: in.Name}
+	m := &File{Name: in.Name, Contradictions: answer.Contradictions(in.Snapshot)}
 	switch in.Kind {
 	case input.OOMMessage, input.LibraryError:
 		n := messages(in, c.Device)
@@ -61,7 +66,7 @@ func MeasureFile(ctx context.Context, in *input.Input, c Choice, progress func(d
 	if err != nil {
 		return nil, err
 	}
-	m.Reason = why
+	m.Reason, m.Warning = why, replay.NotModelled(t)
 	if !t.Host {
 		m.Device = &t.Device
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/replay"
@@ -33,7 +35,8 @@ type Case struct {
 	Progress func(done, total int)
 	Notes    []string // what is to be said about that
 
-	warning string // what is to be said before everything else
+	warning        string   // what is to be said before everything else
+	contradictions []string // of the snapshot with itself
 }
 
 // NewCase begins a case about a device, -1 if that is not known.
@@ -67,7 +70,11 @@ func (c *Case) addFailed(in *input.Input) error {
 		about += fmt.Sprintf(", rank %d", failed.Rank)
 	}
 	if failed.Device >= 0 {
-		about += fmt.Sprintf(", GPU %d", failed.Device)
+		word := "GPU"
+		if answer.PlatformOf(failed) == trace.NPU {
+			word = trace.NPU
+		}
+		about += fmt.Sprintf(", %s %d", word, failed.Device)
 	}
 	if f := newFailures(all, failed); f != nil {
 		c.log().Failures = f
@@ -163,7 +170,7 @@ func (c *Case) AddFile(ctx context.Context, in *input.Input) error {
 
 // addSnapshot adds a snapshot and what the recorder wrote into it.
 func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
-	c.Facts = recorder.Read(f.Extra)
+	c.contradictions, c.Facts = f.Contradictions, recorder.Read(f.Extra)
 	t, why, err := c.Pick(f)
 	if err != nil {
 		return err
@@ -183,7 +190,7 @@ func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
 	c.About = append([]string{about, count(t.Events.Len()) + " events"}, c.About...)
 	given := c.Message
 	c.addRecorded(t.Device)
-	if t.Events.Len() > 0 || c.atFailure(t) {
+	if t.Platform != trace.Profiler && (t.Events.Len() > 0 || c.atFailure(t)) {
 		if c.Run, err = whatif.Check(ctx, f.Name, c.Loaded); err != nil {
 			return err
 		}
@@ -194,13 +201,14 @@ func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
 		return nil
 	}
 	c.About = append(c.About, c.pytorch().String())
-	note := f.Name + " has no events (" + input.WhyNoEvents(f) + "), only the state when it was written: see ashlar stats"
+	if t.Platform != trace.Profiler { // of which that is said anyway
+		c.warning = fmt.Sprintf("There is nothing to replay: %s has no events (%s), only the state when it was written; see ashlar stats.", f.Name, input.WhyNoEvents(f))
+	}
 	if c.Message == nil && c.Stats == nil {
 		c.Stats = stateOf(t)
 	} else {
-		note += "; the message, or the dump, is explained without it"
+		c.warning += " The message, or the dump, is explained without it."
 	}
-	c.Notes = append(c.Notes, note)
 	return nil
 }
 
@@ -288,7 +296,11 @@ func (c *Case) Explain(ctx context.Context) (r *Report, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Warning = c.warning
+	platform := r.Warning
+	if c.Loaded != nil {
+		platform = replay.NotModelled(c.Loaded.Trace)
+	}
+	r.Warning = strings.TrimSpace(platform + " " + c.warning)
 	r.Notes = append(append([]string{}, c.Notes...), r.Notes...)
 	return r, nil
 }

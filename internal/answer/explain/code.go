@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/findings"
 	"github.com/ashlar-mem/ashlar/internal/prognosis"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
@@ -29,7 +30,7 @@ func (j *judge) code() error {
 	case AbsurdRequest:
 		j.add(FixShape, "print(x.shape, x.max())", "check the shapes and the values that this line gets: it makes one tensor of "+units.Size(j.failed.call.Size), nil)
 	case SharedDevice:
-		j.add(FixOthers, "nvidia-smi", "end the other users of the device, or move the job", nil)
+		j.add(FixOthers, answer.AllocatorOf(j.trace).Lister(), "end the other users of the device, or move the job", nil)
 	case Capacity, Spike:
 		return j.needLess()
 	case Fragmentation:

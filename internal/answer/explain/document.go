@@ -13,13 +13,15 @@ type Document struct {
 	Device       *int            `json:"device"`
 	DeviceReason *string         `json:"device_reason"`
 	PyTorch      *replay.PyTorch `json:"pytorch"` // null without a snapshot
+	// Contradictions are what the file says that cannot be true together.
+	Contradictions []string `json:"contradictions"`
 	*Report
 }
 
 // NewDocument says what a report is about. File says whether the case has one,
 // or only what was given in place of it.
 func NewDocument(c *Case, r *Report, file bool) *Document {
-	d := &Document{Kind: c.Kind, DeviceReason: answer.Known(c.Reason), Report: r}
+	d := &Document{Kind: c.Kind, DeviceReason: answer.Known(c.Reason), Contradictions: append([]string{}, c.contradictions...), Report: r}
 	if file {
 		name := c.Name // a pointer into the case would keep the run
 		d.File = &name

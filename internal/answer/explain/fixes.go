@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/internal/answer/tune"
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/bisect"
 	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/prognosis"
@@ -129,7 +129,11 @@ const many = 300_000
 
 // settings continues the run under each remedy.
 func (j *judge) settings() error {
-	list := Remedies(j.program.Settings)
+	of := answer.AllocatorOf(j.trace)
+	list := slices.DeleteFunc(Remedies(j.program.Settings), func(s settings.Settings) bool {
+		use, _ := of.Takes(s)
+		return use == answer.Never
+	})
 	if !j.Full && j.program.Len() > many {
 		list = list[:1]
 	}
@@ -141,13 +145,19 @@ func (j *judge) settings() error {
 		return err
 	}
 	var found []Fix
-	for _, f := range fixes {
-		if f != nil {
-			found = append(found, *f)
+	for i, f := range fixes {
+		if f == nil {
+			continue
 		}
+		var use answer.Use
+		if use, f.Requires = of.Takes(list[i]); use == answer.Later {
+			j.report.AfterUpgrade = append(j.report.AfterUpgrade, *f)
+			continue
+		}
+		found = append(found, *f)
 	}
 	j.report.Fixes = append(j.report.Fixes, found...)
-	j.advice(found)
+	j.advice(slices.Concat(found, j.report.AfterUpgrade))
 	return nil
 }
 
@@ -188,7 +198,7 @@ func (j *judge) setting(s settings.Settings) (*Fix, error) {
 	if !passes {
 		return nil, nil
 	}
-	f := &Fix{Kind: FixSetting, Settings: s.String(), Export: s.Export(), PeakReserved: &o.Reserved.Bytes, DriverMS: ms(o)}
+	f := &Fix{Kind: FixSetting, Settings: s.String(), Export: answer.AllocatorOf(j.trace).Export(s), PeakReserved: &o.Reserved.Bytes, DriverMS: ms(o)}
 	if done, err := j.carry(f, j.forecast, c); !done || err != nil {
 		return nil, err
 	}
@@ -265,7 +275,8 @@ func words(c *prognosis.Carries) string {
 // that is allocated at some time until then.
 func (e *explainer) lowerBound() (uint64, error) {
 	if e.failed.earlier == 0 && e.event < e.trace.Events.Len() {
-		return tune.LowerBound(e.ctx, e.program)
+		bytes, _ := e.program.PeakLive()
+		return bytes, nil
 	}
 	m, err := e.program.Hold(e.ctx, replay.Conditions{Settings: alloc.Tightest()}, e.failed.holdAt)
 	if err != nil {

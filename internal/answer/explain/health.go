@@ -162,10 +162,13 @@ func (e *explainer) believed() {
 		}
 		e.Believed = &text
 	}
-	want, err := settings.Parse(*e.Believed)
+	want, skipped, err := settings.ParseKnown(*e.Believed)
 	if err != nil {
 		e.report.Notes = append(e.report.Notes, (&whatif.SettingError{Conf: *e.Believed, Err: err}).Error())
 		return
+	}
+	if len(skipped) > 0 {
+		e.report.Notes = append(e.report.Notes, whatif.SkippedText(*e.Believed, skipped))
 	}
 	if !e.trace.Settings.Known {
 		e.report.Notes = append(e.report.Notes, "the file does not have the settings that were in force, so it cannot show whether "+*e.Believed+" was")

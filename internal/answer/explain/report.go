@@ -67,7 +67,10 @@ type Report struct {
 	ByKind    []CategoryHolder  `json:"categories"`
 	Findings  []Finding         `json:"findings"`
 	Fixes     []Fix             `json:"fixes"`
-	Health    *Health           `json:"health"` // of a run in which nothing failed
+	// AfterUpgrade are settings that help but that the PyTorch of the recording
+	// does not know.
+	AfterUpgrade []Fix   `json:"after_upgrade"`
+	Health       *Health `json:"health"` // of a run in which nothing failed
 	// Arithmetic goes through the numbers of a message or a dump.
 	Arithmetic []string `json:"arithmetic"`
 	Log        *Log     `json:"log"` // of a text with a traceback, or with several messages or dumps
@@ -226,6 +229,8 @@ type Fix struct {
 	Kind     string `json:"kind"`
 	Settings string `json:"settings,omitempty"`
 	Export   string `json:"export,omitempty"`
+	// Requires is what it takes to use the settings.
+	Requires string `json:"requires,omitempty"`
 	// Code shows a change of the program; Line is where.
 	Code string          `json:"code,omitempty"`
 	Line *timeline.Frame `json:"line,omitempty"`

@@ -2,12 +2,15 @@ package explain
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
+	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -17,6 +20,7 @@ import (
 type Smaller struct {
 	Settings     string  `json:"settings"`
 	Export       string  `json:"export"`
+	Requires     string  `json:"requires,omitempty"` // what it takes to use them
 	PeakReserved uint64  `json:"peak_reserved_bytes"`
 	Saved        uint64  `json:"saved_bytes"` // of the peak now
 	DriverMS     float64 `json:"estimated_driver_ms"`
@@ -78,7 +82,12 @@ func (e *explainer) replays(h *Health, c replay.Conditions, o *replay.Outcome) e
 		n := end.Releasable()
 		h.Releasable = &n
 	}
-	h.smaller(list, outcomes)
+	for _, s := range h.smaller(list, outcomes, answer.AllocatorOf(e.trace)) {
+		e.report.AfterUpgrade = append(e.report.AfterUpgrade, Fix{
+			Kind: FixSetting, Settings: s.Settings, Export: s.Export, Requires: s.Requires, PeakReserved: &s.PeakReserved, DriverMS: &s.DriverMS,
+			Detail: fmt.Sprintf("%s reserved at the peak, %s less", units.Size(s.PeakReserved), units.Size(s.Saved)),
+		})
+	}
 	if err := e.emptyCaches(h, c); err != nil {
 		return err
 	}
@@ -87,7 +96,8 @@ func (e *explainer) replays(h *Health, c replay.Conditions, o *replay.Outcome) e
 
 // smaller lists the settings that save more than a granule. Several at once are
 // worth naming only if they save more than a granule beyond each that is simpler.
-func (h *Health) smaller(list []settings.Settings, outcomes []*replay.Outcome) {
+// It returns those that only later releases of PyTorch know.
+func (h *Health) smaller(list []settings.Settings, outcomes []*replay.Outcome, of answer.Allocator) (later []Smaller) {
 	keys := make(map[settings.Settings]int, len(list))
 	order := make([]int, len(list))
 	for i, s := range list {
@@ -96,17 +106,26 @@ func (h *Health) smaller(list []settings.Settings, outcomes []*replay.Outcome) {
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(keys[list[a]], keys[list[b]]) })
 	for _, i := range order {
 		s, o := list[i], outcomes[i]
-		if o == nil || o.Fails {
+		use, requires := of.Takes(s)
+		if o == nil || o.Fails || use == answer.Never {
 			continue
 		}
 		rules := alloc.RulesOf(s, pytorch.Default)
 		worthwhile := func(than uint64) bool { return o.Reserved.Bytes+rules.Granule(true) < than }
 		beaten := func(x Smaller) bool { return keys[s] > 1 && !worthwhile(x.PeakReserved) }
-		if worthwhile(h.PeakReserved) && !slices.ContainsFunc(h.Smaller, beaten) {
-			h.Smaller = append(h.Smaller, Smaller{s.String(), s.Export(), o.Reserved.Bytes, h.PeakReserved - o.Reserved.Bytes, *ms(o)})
+		if !worthwhile(h.PeakReserved) || slices.ContainsFunc(h.Smaller, beaten) {
+			continue
 		}
+		to := &h.Smaller
+		if use == answer.Later {
+			to = &later
+		}
+		*to = append(*to, Smaller{s.String(), of.Export(s), requires, o.Reserved.Bytes, h.PeakReserved - o.Reserved.Bytes, *ms(o)})
 	}
-	slices.SortStableFunc(h.Smaller, func(a, b Smaller) int { return cmp.Compare(a.PeakReserved, b.PeakReserved) })
+	for _, list := range [][]Smaller{h.Smaller, later} {
+		slices.SortStableFunc(list, func(a, b Smaller) int { return cmp.Compare(a.PeakReserved, b.PeakReserved) })
+	}
+	return later
 }
 
 // emptyCaches replays the run without the calls of empty_cache() inside steps.

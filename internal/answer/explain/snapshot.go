@@ -23,7 +23,7 @@ func FromSnapshot(ctx context.Context, in Input) (*Report, error) {
 	check := whatif.NewSelfCheck(e.program)
 	e.report = &Report{
 		SelfCheck: &check, Alternatives: []Alternative{}, Pinners: []Segment{}, Holders: []Holder{}, AtPeak: []Holder{},
-		ByLine: []LineHolder{}, ByModule: []ModuleHolder{}, ByKind: []CategoryHolder{}, Findings: []Finding{}, Fixes: []Fix{},
+		ByLine: []LineHolder{}, ByModule: []ModuleHolder{}, ByKind: []CategoryHolder{}, Findings: []Finding{}, Fixes: []Fix{}, AfterUpgrade: []Fix{},
 		Arithmetic: []string{}, Record: []string{}, Notes: whatif.RestsOn(e.program),
 	}
 	// Holders and findings are computed on another core.

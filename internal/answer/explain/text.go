@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/prognosis"
 	"github.com/ashlar-mem/ashlar/internal/units"
@@ -27,6 +28,7 @@ func FromText(in Input) (*Report, error) {
 		return nil, errors.New("nothing to explain: neither a message nor a dump of memory_stats() is given")
 	}
 	a := &textEvidence{Input: in, report: newReport()}
+	a.report.Warning = answer.MessageWarning(in.Message)
 	a.collect()
 	if a.impossible != nil {
 		return nil, a.impossible
@@ -78,14 +80,11 @@ func (a *textEvidence) sayLog() {
 	}
 }
 
-// apple is the platform whose allocator is not PyTorch's caching one.
-const apple = "MPS"
-
 // newReport returns a report in which every list is there.
 func newReport() *Report {
 	return &Report{
 		Alternatives: []Alternative{}, Pinners: []Segment{}, Holders: []Holder{}, AtPeak: []Holder{}, ByLine: []LineHolder{},
-		ByModule: []ModuleHolder{}, ByKind: []CategoryHolder{}, Findings: []Finding{}, Fixes: []Fix{}, Arithmetic: []string{},
+		ByModule: []ModuleHolder{}, ByKind: []CategoryHolder{}, Findings: []Finding{}, Fixes: []Fix{}, AfterUpgrade: []Fix{}, Arithmetic: []string{},
 		Record: []string{}, Notes: []string{}, Limit: Limit{Source: whatif.None},
 	}
 }
@@ -178,10 +177,13 @@ func (a *textEvidence) believed() {
 	if a.Believed == nil {
 		return
 	}
-	s, err := settings.Parse(*a.Believed)
+	s, skipped, err := settings.ParseKnown(*a.Believed)
 	if err != nil {
 		a.note("%s", (&whatif.SettingError{Conf: *a.Believed, Err: err}).Error())
 		return
+	}
+	if len(skipped) > 0 {
+		a.note("%s", whatif.SkippedText(*a.Believed, skipped))
 	}
 	a.settings = &s
 	a.note("%s are assumed as given: neither a message nor a dump shows which settings are in force", confName(*a.Believed))
@@ -390,17 +392,26 @@ func (a *textEvidence) unproved() {
 		return // a library says what to change
 	}
 	unknown := &prognosis.Carries{Kind: prognosis.Unknown, RestsOn: "a message alone"}
+	of := allocatorOf(a.Message)
 	var first Fix
 	switch a.report.Trigger {
 	case Fragmentation:
-		s := settings.Default()
-		s.ExpandableSegments = true
-		first = Fix{Kind: FixSetting, Settings: s.String(), Export: s.Export(), Carries: unknown, Detail: "free memory can then be joined; a message alone does not prove that it is enough, a snapshot does"}
 		if a.Message != nil && a.Message.Backend != message.Native {
 			return
 		}
+		s := settings.Default()
+		s.ExpandableSegments = true
+		first = Fix{Kind: FixSetting, Settings: s.String(), Export: of.Export(s), Carries: unknown, Detail: "free memory can then be joined; a message alone does not prove that it is enough, a snapshot does"}
+		var use answer.Use
+		if use, first.Requires = of.Takes(s); use == answer.Later {
+			a.report.AfterUpgrade = append(a.report.AfterUpgrade, first)
+			return
+		}
 	case External:
-		first = Fix{Kind: FixOthers, Code: "nvidia-smi", Carries: unknown, Detail: "end the other users of the device, or move the job"}
+		first = Fix{Kind: FixOthers, Code: of.Lister(), Carries: unknown, Detail: "end the other users of the device, or move the job"}
+		if a.Message != nil && a.Message.Platform == apple {
+			first.Code, first.Detail = "", "free what else this process holds of the GPU's memory; PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 lifts the limit, and may freeze the system"
+		}
 	default:
 		return
 	}

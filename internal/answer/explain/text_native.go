@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
@@ -384,6 +385,8 @@ func (a *textEvidence) unknownRequest(there *units.Range, capped bool) {
 	case a.cached() != nil:
 		a.decide(Unknown, Open, "A request failed while %s of PyTorch's reserved memory was not allocated. The text does not say how large the request was or how much memory was available.", units.Size(a.cached().Mid))
 		a.alternative(Fragmentation, "it was for less than %s: then there was enough free memory, but in pieces", units.Size(a.cached().Mid))
+	case a.Message != nil && strings.Contains(a.Message.Text, "NVML_SUCCESS"):
+		a.decide(Unknown, Open, "A request for memory failed. PyTorch could not write its message: it asks NVML who holds the memory, and NVML did not answer, as on a Jetson, a MIG slice or in some containers.")
 	default:
 		a.decide(Unknown, Open, "A request for memory failed. The text has no numbers that show why: paste the whole message.")
 	}

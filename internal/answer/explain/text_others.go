@@ -71,6 +71,11 @@ func (a *textEvidence) metal() {
 	if a.segment != nil {
 		a.report.Evidence.Request, a.report.Evidence.Segment = &a.segment.Mid, nil
 	}
+	if a.segment != nil && held == nil && other == nil && limit == nil {
+		a.decide(Capacity, Certain, "A request for %s failed: it is larger than the largest buffer that Metal allows, whatever is free. One tensor is that large: attention without a fused kernel, or a whole data set at once.",
+			units.Size(a.segment.Mid))
+		return
+	}
 	if held == nil || other == nil || limit == nil || a.segment == nil {
 		a.decide(Unknown, Open, "A request for memory failed on an Apple device. The parts of the message that would show why are missing.")
 		return
@@ -103,15 +108,16 @@ func (a *textEvidence) metal() {
 
 // libraryMeans says what a refusal of a library means.
 var libraryMeans = map[string]string{
-	"CUDA":     "The CUDA driver itself reports it, not PyTorch's allocator: a request that bypasses the allocator (a context, a CUDA graph, a kernel that needs local memory, another library), or page-locked host memory (pin_memory), which fails with the same words",
-	"HIP":      "The driver itself reports it, not PyTorch's allocator: a request that bypasses the allocator, or page-locked host memory (pin_memory), which fails with the same words",
-	"cuBLAS":   "cuBLAS could not get memory for its handle or workspace, which it asks of the driver, not of PyTorch",
-	"cuDNN":    "cuDNN could not get memory for its handle, which it asks of the driver, not of PyTorch",
-	"cuSOLVER": "cuSOLVER could not get memory, which it asks of the driver, not of PyTorch",
-	"cuSPARSE": "cuSPARSE could not get memory, which it asks of the driver, not of PyTorch",
-	"cuFFT":    "cuFFT could not get memory for a plan, which it asks of the driver, not of PyTorch",
-	"NCCL":     "NCCL could not get memory for its buffers, which it asks of the driver, not of PyTorch",
-	"Triton":   "Triton could not load or start a kernel for want of memory, which it asks of the driver, not of PyTorch",
+	"CUDA":       "The CUDA driver itself reports it, not PyTorch's allocator: a request that bypasses the allocator (a context, a CUDA graph, a kernel that needs local memory, another library), or page-locked host memory (pin_memory), which fails with the same words",
+	"Level Zero": "Intel's driver (Level Zero) itself reports it, not PyTorch's allocator: it had no memory, or no other resource, for a buffer or a kernel",
+	"HIP":        "The driver itself reports it, not PyTorch's allocator: a request that bypasses the allocator, or page-locked host memory (pin_memory), which fails with the same words",
+	"cuBLAS":     "cuBLAS could not get memory for its handle or workspace, which it asks of the driver, not of PyTorch",
+	"cuDNN":      "cuDNN could not get memory for its handle, which it asks of the driver, not of PyTorch",
+	"cuSOLVER":   "cuSOLVER could not get memory, which it asks of the driver, not of PyTorch",
+	"cuSPARSE":   "cuSPARSE could not get memory, which it asks of the driver, not of PyTorch",
+	"cuFFT":      "cuFFT could not get memory for a plan, which it asks of the driver, not of PyTorch",
+	"NCCL":       "NCCL could not get memory for its buffers, which it asks of the driver, not of PyTorch",
+	"Triton":     "Triton could not load or start a kernel for want of memory, which it asks of the driver, not of PyTorch",
 }
 
 // fromLibrary is for requests that went past PyTorch's allocator.

@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
+	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // loose reports whether the request may be much smaller than its segment, which
@@ -187,15 +189,11 @@ func (a *textEvidence) holdersText() string {
 
 // lister returns the tool that lists the processes on a device.
 func (a *textEvidence) lister() string {
-	switch {
-	case a.Message == nil || a.Message.Platform == "CUDA" || a.Message.Library != "" && a.Message.Library != "HIP":
-		return "; nvidia-smi lists them"
-	case a.Message.Platform == "HIP" || a.Message.Library == "HIP":
-		return "; rocm-smi lists them"
-	case a.Message.Platform == "NPU":
-		return "; npu-smi lists them"
+	switch answer.PlatformOf(a.Message) {
+	case apple, "MUSA":
+		return ""
 	}
-	return ""
+	return "; " + allocatorOf(a.Message).Lister() + " lists them"
 }
 
 // heldByOthers returns what other processes are listed with.
@@ -336,11 +334,16 @@ func (a *textEvidence) advice() {
 // record gives the lines with which the next run shows more.
 func (a *textEvidence) record() {
 	if o := a.Message; o != nil {
-		switch {
+		switch platform := answer.PlatformOf(o); {
 		case o.Backend == message.CUDAMallocAsync:
 			a.note("the backend cudaMallocAsync keeps no history: to record a snapshot, leave backend:cudaMallocAsync out of PYTORCH_CUDA_ALLOC_CONF")
-		case o.Platform == apple, o.Platform == "NPU", o.Platform == "XPU", o.Platform == "MUSA":
-			a.note("Ashlar reads snapshots of PyTorch for CUDA and ROCm; for %s it has only the message", o.Platform)
+		case platform == apple || platform == "MUSA":
+			return // they keep no history
+		case platform == trace.XPU:
+			a.report.Record = otherRecord("xpu", "needs PyTorch 2.11 or later")
+			return
+		case platform == trace.NPU:
+			a.report.Record = otherRecord("npu", "torch_npu's own")
 			return
 		}
 	}
@@ -355,4 +358,16 @@ func (a *textEvidence) record() {
 		"    torch.cuda.memory._dump_snapshot(\"oom.pickle\")",
 		"    raise",
 	)
+}
+
+// otherRecord are the lines that record on another device.
+func otherRecord(module, note string) []string {
+	return []string{
+		"torch." + module + ".memory._record_memory_history(max_entries=500_000)   # before the model is made; " + note,
+		"try:",
+		"    main()",
+		"except RuntimeError:",
+		"    torch." + module + ".memory._dump_snapshot(\"oom.pickle\")",
+		"    raise",
+	}
 }

@@ -3,6 +3,7 @@ package stats
 import (
 	"context"
 
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
@@ -22,6 +23,8 @@ type Snapshot struct {
 	Writer        *string        `json:"writer"`
 	PyTorch       replay.PyTorch `json:"pytorch"`
 	Truncated     *Truncated     `json:"truncated"`
+	// Contradictions are what the file says that cannot be true together.
+	Contradictions []string `json:"contradictions"`
 
 	Device       *int     `json:"device"`
 	Host         bool     `json:"host"`
@@ -127,7 +130,9 @@ func NewSnapshot(ctx context.Context, f *snapshot.File, o Options) (*Snapshot, e
 	c := &collector{file: f, trace: t, out: &Snapshot{
 		Format: f.Format, UnpackedBytes: f.Bytes, Host: t.Host, Compression: text(f.Compression),
 		Writer: text(o.Writer), DeviceReason: text(why), Device: deviceOf(t), Events: t.Events.Len(), Streams: streams(t),
-		PyTorch: replay.NewPyTorch(t.Writer, t.Writer.Assumed()), Annotations: []timeline.NameCount{}, Segments: []Group{}, OOMs: []OOM{}, Missing: []Missing{}, Holders: []Holder{},
+		PyTorch:        replay.NewPyTorch(t.Writer, t.Writer.Assumed()),
+		Contradictions: answer.Contradictions(f),
+		Annotations:    []timeline.NameCount{}, Segments: []Group{}, OOMs: []OOM{}, Missing: []Missing{}, Holders: []Holder{},
 	}}
 	if o.FileBytes > 0 {
 		c.out.FileBytes = &o.FileBytes

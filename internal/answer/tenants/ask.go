@@ -110,10 +110,7 @@ func (w *work) findNeeds() error {
 	w.needs = make([]uint64, len(w.Runs))
 	return parallel.Each(w.ctx, 0, len(w.Runs), func(i int) error {
 		r := w.Runs[i]
-		lower, err := tune.LowerBound(w.ctx, r.Program)
-		if err != nil {
-			return fmt.Errorf("%s: %w", r.File, err)
-		}
+		lower, _ := r.Program.PeakLive()
 		c, err := tune.Measure(w.ctx, r.Checked, r.settings(), 0, lower)
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.File, err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/units"
@@ -17,6 +18,9 @@ type Answer struct {
 	DeviceMemory whatif.Memory    `json:"device_memory"`
 	Current      *Choice          `json:"current"`
 	Recommended  *Choice          `json:"recommended"`
+	// AfterUpgrade is better, but has a key that the PyTorch of the recording does
+	// not know; nil if nothing is.
+	AfterUpgrade *Choice `json:"after_upgrade"`
 	// Others were tried on the variations too: expandable segments, and what
 	// came next.
 	Others     []*Choice `json:"others"`
@@ -69,9 +73,11 @@ type WorstChoice struct {
 // NewChoice describes a setting whose figures are known.
 func NewChoice(r *run.Checked, c *Candidate) *Choice {
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
+	of := answer.AllocatorOf(r.Program.Trace)
+	_, requires := of.Takes(c.Settings)
 	out := &Choice{
-		Settings: c.Settings.String(), Export: c.Settings.Export(), PeakReserved: c.PeakReserved,
-		DriverMS: ms(c.DriverTime), WarmCalls: c.Warm.Calls, WarmMS: ms(c.Warm.Time), Requires: Requires(c.Settings),
+		Settings: c.Settings.String(), Export: of.Export(c.Settings), PeakReserved: c.PeakReserved,
+		DriverMS: ms(c.DriverTime), WarmCalls: c.Warm.Calls, WarmMS: ms(c.Warm.Time), Requires: requires,
 	}
 	if c.Need > 0 {
 		out.SmallestLimit, out.Need = &c.SmallestLimit, &c.Need
@@ -135,6 +141,9 @@ func NewAnswer(of *run.Checked, r *Result, limit whatif.Limit, memory whatif.Mem
 	for _, c := range r.Others {
 		a.Others = append(a.Others, choice(c))
 	}
+	if r.AfterUpgrade != nil {
+		a.AfterUpgrade = choice(r.AfterUpgrade)
+	}
 	released := max(a.Current.released(), a.Recommended.released())
 	for _, c := range a.Others {
 		released = max(released, c.released())
@@ -177,6 +186,15 @@ func (g Goal) verb() string {
 		return "makes"
 	}
 	return "reserves"
+}
+
+// Achieves says what the run does with settings.
+func (a *Answer) Achieves(c *Choice) string {
+	said := fmt.Sprintf("%s %s", a.Goal.verb(), a.Goal.amount(c.Value))
+	if r := a.Recommended; c.Value != nil && r.Value != nil {
+		said += fmt.Sprintf(", %s than with the recommended settings", less(*r.Value, *c.Value))
+	}
+	return said + "."
 }
 
 // reason says in one sentence what the recommended settings gain.

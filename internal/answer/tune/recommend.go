@@ -6,7 +6,10 @@ import (
 	"math"
 	"slices"
 
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/parallel"
+	"github.com/ashlar-mem/ashlar/pytorch"
+	"github.com/ashlar-mem/ashlar/settings"
 )
 
 const (
@@ -232,9 +235,9 @@ func (s *search) rank(c *Candidate) int {
 const shown = 3
 
 // result makes the answer complete.
-func (s *search) result(ctx context.Context) (*Result, error) {
+func (s *search) result(ctx context.Context, later *Candidate) (*Result, error) {
 	r := &Result{
-		Goal: s.goal, Current: s.keep, Recommended: s.winner(), Variations: len(s.courses) - 1, Evaluated: int(s.count.Load()),
+		Goal: s.goal, Current: s.keep, Recommended: s.winner(), AfterUpgrade: later, Variations: len(s.courses) - 1, Evaluated: int(s.count.Load()),
 		LowerBound: s.courses[0].lower, Span: s.span,
 	}
 	if s.expand != s.keep && s.expand != r.Recommended {
@@ -249,12 +252,46 @@ func (s *search) result(ctx context.Context) (*Result, error) {
 	scored = slices.CompactFunc(scored, func(x, y *Candidate) bool { return x.figures == y.figures })
 	r.Others = append(r.Others, scored[:min(len(scored), shown-len(r.Others))]...)
 	ctx = context.WithoutCancel(ctx) // little is left to do
-	for _, c := range append([]*Candidate{r.Current, r.Recommended}, r.Others...) {
+	all := append([]*Candidate{r.Current, r.Recommended}, r.Others...)
+	if later != nil {
+		all = append(all, later)
+	}
+	for _, c := range all {
 		if err := s.complete(ctx, c); err != nil {
 			return nil, err
 		}
 	}
 	return r, nil
+}
+
+// afterUpgrade tries what only later releases of PyTorch know, beside the best
+// settings that can be used now. It returns the best of these if it is worth an
+// upgrade.
+func (s *search) afterUpgrade(ctx context.Context) *Candidate {
+	if s.space.of.Writer.Since(pytorch.Default) && s.space.of.Platform == "" {
+		return nil
+	}
+	s.space.use = answer.Later
+	known, won := len(s.all), s.winner()
+	expandable := s.space.clean()
+	expandable.ExpandableSegments = true
+	s.enough = s.replayed.Load() + s.work/4
+	s.evaluateAll(ctx, append([]settings.Settings{expandable}, s.space.neighbours(won.Settings)...))
+	tried := slices.Clone(s.all[known:])
+	s.all = s.all[:known]
+	for group := range slices.Chunk(tried, heat) {
+		s.compete(ctx, group)
+	}
+	var best *Candidate
+	for _, c := range tried {
+		if c.scored && s.gains(c) && c.score.tier < failed && (best == nil || c.score.less(best.score)) {
+			best = c
+		}
+	}
+	if best == nil || won.score.within(best.score, near) {
+		return nil
+	}
+	return best
 }
 
 // complete finds the figures of a candidate that the search had no use for.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/vary"
@@ -79,6 +80,9 @@ type Result struct {
 	// Others are settings that were tried on the variations too, best first:
 	// expandable segments alone, and what came next.
 	Others []*Candidate
+	// AfterUpgrade is better than Recommended, but has a key that what wrote the
+	// recording does not know; nil if nothing is.
+	AfterUpgrade *Candidate
 	// Variations is how many there are beside the recording.
 	Variations int
 	Evaluated  int
@@ -157,7 +161,8 @@ func searchSteps(ctx context.Context, p *replay.Program, steps [][2]int, o Optio
 	s.scoreKnown()
 	finished := s.stages(within)
 	s.finals(within)
-	r, err := s.result(ctx)
+	later := s.afterUpgrade(within)
+	r, err := s.result(ctx, later)
 	if err != nil {
 		return nil, err
 	}
@@ -190,10 +195,10 @@ func (s *search) start(ctx context.Context, steps [][2]int) error {
 	expandable := s.space.clean()
 	expandable.ExpandableSegments = true
 	s.keep, s.expand = &Candidate{Settings: current}, &Candidate{Settings: expandable}
-	if normal(current) == expandable {
+	if use, _ := s.space.of.Takes(expandable); normal(current) == expandable || use != answer.Now {
 		s.expand = s.keep
 	}
-	s.space.seen[normal(current)], s.space.seen[expandable] = true, true
+	s.space.seen[normal(current)], s.space.seen[s.expand.Settings] = true, true
 	s.courses = []*course{{
 		name: "the recording", limit: s.options.Limit, total: s.options.DeviceMemory, unit: step,
 		make: func() (*replay.Program, int) { return s.program, vary.WarmFrom(s.program, steps) },
@@ -243,16 +248,14 @@ func (s *search) vary(ctx context.Context, steps [][2]int) {
 // expandable segments do on it.
 func (s *search) ready(ctx context.Context, c *course) error {
 	t := c.open(&s.replayed)
-	var err error
-	if c.lower, err = LowerBound(ctx, t.program); err != nil {
-		return err
-	}
+	c.lower, _ = t.program.PeakLive()
 	if of := s.courses[0]; c != of && of.lower > 0 {
 		// As tight as the recording.
 		scale := float64(c.lower) / float64(of.lower)
 		c.unit = max(c.lower/500/step, 1) * step // a fifth of a percent is near enough
 		c.limit, c.total = up(scale*float64(of.limit)), up(scale*float64(of.total))
 	}
+	var err error
 	if c.keep, err = s.figures(ctx, t, s.keep.Settings); err != nil {
 		return err
 	}

@@ -4,7 +4,9 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -29,11 +31,13 @@ type space struct {
 	seen  map[settings.Settings]bool
 	// limited: a limit is in force. PyTorch collects garbage only then.
 	limited bool
+	of      answer.Allocator
+	use     answer.Use // what the candidates may need
 }
 
 // newSpace looks at the requests of a program.
 func newSpace(p *replay.Program, limited bool) *space {
-	s := &space{base: p.Settings, seen: map[settings.Settings]bool{}, limited: limited}
+	s := &space{base: p.Settings, seen: map[settings.Settings]bool{}, limited: limited, of: answer.AllocatorOf(p.Trace)}
 	distinct := map[uint64]bool{}
 	for i := range p.Len() {
 		c := p.Call(i)
@@ -150,12 +154,13 @@ func (s *space) neighbours(c settings.Settings) []settings.Settings {
 	return out
 }
 
-// fresh keeps the candidates that PyTorch accepts and that were not tried yet.
+// fresh keeps the candidates that PyTorch accepts, that can be used by now, or
+// after an upgrade, as s.use says, and that were not tried yet.
 func (s *space) fresh(in []settings.Settings) []settings.Settings {
 	var out []settings.Settings
 	for _, c := range in {
 		c = normal(c)
-		if s.seen[c] {
+		if use, _ := s.of.Takes(c); s.seen[c] || use != s.use {
 			continue
 		}
 		s.seen[c] = true
@@ -195,7 +200,7 @@ func changes(c settings.Settings) int {
 		return 0
 	}
 	depth, n := 0, 1
-	if Requires(c) != "" {
+	if slices.ContainsFunc(c.Keys(), func(key string) bool { return settings.Since(key) >= pytorch.Default }) {
 		n++
 	}
 	for _, r := range text {
@@ -212,13 +217,4 @@ func changes(c settings.Settings) int {
 		}
 	}
 	return n
-}
-
-// Requires says what it takes to use settings; empty if any version of PyTorch
-// that can be recorded knows them.
-func Requires(c settings.Settings) string {
-	if c.LargeSegmentSize != settings.Default().LargeSegmentSize {
-		return "large_segment_size_mb needs PyTorch 2.11 or later; earlier ones refuse to start with it"
-	}
-	return ""
 }

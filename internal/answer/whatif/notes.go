@@ -84,6 +84,11 @@ func (q *Question) notes(r *run.Checked, outcomes []*replay.Outcome) []string {
 	if slices.ContainsFunc(q.Settings, func(s Setting) bool { return s.Parsed.PerProcessMemoryFraction < 1 }) {
 		add("per_process_memory_fraction is a fraction of the device memory named here")
 	}
+	for _, s := range q.Settings {
+		if len(s.Skipped) > 0 {
+			notes = append(notes, SkippedText(s.Conf, s.Skipped))
+		}
+	}
 	if q.collectsWithoutLimit(p) {
 		add("garbage_collection_threshold has no effect without a limit")
 	}

@@ -11,6 +11,11 @@ import (
 type Result struct {
 	Settings string `json:"settings"` // as given, or in canonical form
 	Export   string `json:"export"`   // the line of a shell that puts them into force
+	// Needs says what it takes to use the settings; empty if what wrote the file
+	// takes them. After is when they can be used: now, after_upgrade, or never on
+	// this device.
+	Needs string `json:"needs"`
+	After string `json:"after"`
 	// Recorded: the settings and the calls are those of the recording.
 	Recorded bool `json:"recorded"`
 	// EmptyCache is when empty_cache() is called; nil if as recorded.
@@ -89,10 +94,11 @@ func NewResult(r *run.Checked, o *replay.Outcome) *Result {
 	c := &o.Conditions
 	high := func(h replay.High) (uint64, timeline.Moment) { return h.Bytes, r.Moments.At(h.Event, h.Time) }
 	out := &Result{
-		Settings: c.Settings.String(), Export: c.Settings.Export(), Limit: bytes(c.Cap()), DeviceMemory: bytes(c.DeviceMemory),
+		Settings: c.Settings.String(), Limit: bytes(c.Cap()), DeviceMemory: bytes(c.DeviceMemory),
 		Fails: o.Fails, Retries: o.Retries, OOMs: o.OOMs, DeviceAllocs: o.DeviceAllocs, DeviceFrees: o.DeviceFrees,
 		StartReleased: o.StartReleased, Maps: o.Maps, Unmaps: o.Unmaps, DriverMS: float64(o.DriverTime.Microseconds()) / 1e3,
 	}
+	out.offer(r.Trace, c.Settings)
 	out.PeakReserved, out.PeakReservedAt = high(o.Reserved)
 	out.PeakActive, out.PeakActiveAt = high(o.Active)
 	out.PeakAllocated, out.PeakAllocatedAt = high(o.Allocated)

@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
+	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/replay"
@@ -14,17 +15,34 @@ import (
 
 // Setting is a text for PYTORCH_CUDA_ALLOC_CONF and what it means.
 type Setting struct {
-	Conf   string
-	Parsed settings.Settings
+	Conf    string
+	Parsed  settings.Settings
+	Skipped []string // keys of later releases, which are left out
 }
 
-// ParseSetting reads a text as PyTorch does. The error is a *[SettingError].
+// ParseSetting reads a text as PyTorch does, but leaves out keys that only later
+// releases know. The error is a *[SettingError].
 func ParseSetting(conf string) (Setting, error) {
-	s, err := settings.Parse(conf)
+	s, skipped, err := settings.ParseKnown(conf)
+	if slices.ContainsFunc(skipped, func(key string) bool { return settings.Since(key) == 0 }) {
+		_, err = settings.Parse(conf) // a misspelt one
+	}
 	if err != nil {
 		return Setting{}, &SettingError{conf, err}
 	}
-	return Setting{conf, s}, nil
+	return Setting{conf, s, skipped}, nil
+}
+
+// SkippedText says which keys of a text are left out.
+func SkippedText(conf string, skipped []string) string {
+	keys := make([]string, 0, len(skipped))
+	for _, k := range skipped {
+		if v := settings.Since(k); v != 0 {
+			k += fmt.Sprintf(" (of PyTorch %v)", v)
+		}
+		keys = append(keys, k)
+	}
+	return fmt.Sprintf("not modelled, and left out of %q: %s; the rest holds", conf, strings.Join(keys, ", "))
 }
 
 // SettingError says which settings cannot be used, and why.
@@ -124,6 +142,9 @@ func Ask(ctx context.Context, r *run.Checked, q Question) (*Answer, error) {
 		}
 		out := NewResult(r, o)
 		out.Settings, out.Recorded = runs[i].Conf, i == 0
+		if out.Recorded {
+			out.Needs, out.After = "", AfterNothing // it did take them
+		}
 		if i > 0 && calls != nil {
 			out.EmptyCache = &calls.When
 		}
@@ -139,7 +160,7 @@ func Ask(ctx context.Context, r *run.Checked, q Question) (*Answer, error) {
 func recordedAndOthers(p *replay.Program, others []Setting) []Setting {
 	recorded := p.Settings
 	recorded.PerProcessMemoryFraction = 1
-	return append([]Setting{{p.Settings.String(), recorded}}, others...)
+	return append([]Setting{{Conf: p.Settings.String(), Parsed: recorded}}, others...)
 }
 
 func (q *Question) conditions(s Setting) replay.Conditions {
@@ -153,10 +174,7 @@ func (q *Question) conditions(s Setting) replay.Conditions {
 // errors it returns the one of the first settings.
 func (q *Question) runAll(ctx context.Context, recorded, changed *replay.Program, runs []Setting) ([]*replay.Outcome, error) {
 	outcomes := make([]*replay.Outcome, len(runs))
-	var (
-		mu   sync.Mutex
-		done int
-	)
+	done := parallel.Counter(len(runs), q.Progress)
 	err := parallel.Each(ctx, q.Workers, len(runs), func(i int) error {
 		p := changed
 		if i == 0 {
@@ -171,12 +189,7 @@ func (q *Question) runAll(ctx context.Context, recorded, changed *replay.Program
 		default:
 			err = nil // there was no time
 		}
-		if q.Progress != nil {
-			mu.Lock()
-			done++
-			q.Progress(done, len(runs))
-			mu.Unlock()
-		}
+		done()
 		return err
 	})
 	if refused := (*SettingError)(nil); errors.As(err, &refused) {

@@ -27,7 +27,7 @@ func TestOutput(t *testing.T) {
 	fmt.Fprint(w, "ow\nlast words\n  \n")
 	select {
 	case <-seen[0]:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute): // it hangs
 		t.Fatal("not seen")
 	}
 	select {

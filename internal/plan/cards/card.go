@@ -51,6 +51,17 @@ type Card struct {
 	Date string `json:"date,omitempty"`
 }
 
+// Maker is the name of who makes the card.
+func (c Card) Maker() string {
+	switch c.Vendor {
+	case "amd":
+		return "AMD"
+	case "intel":
+		return "Intel"
+	}
+	return "NVIDIA"
+}
+
 // cuBLAS workspaces of PyTorch 2.11 (CublasHandlePool.cpp): 8 pieces of 4 MiB
 // on Hopper, 2 of 4 MiB and 8 of 16 KiB elsewhere. Blackwell got Hopper's size
 // only after 2.11 was cut (pull request 175344 of 2026-02-19).

@@ -51,6 +51,7 @@ func TestTable(t *testing.T) {
 		}
 	}
 	for _, name := range strings.Fields(`h200 h100 h100-pcie h100-nvl h20 b200 gh200 a100-40 a100-80 a800 a10 a10g a40 a6000 rtx6000ada
+		mi50-16 mi100 mi210 mi250x mi300a mi300x mi325x mi355x 7900xtx 7900xt w7900 w7800 max1550 max1100 a770 b580
 		l4 l40 l40s t4 v100-16 v100-32 3060 3070 3080 3090 4070 4080 4090 5090 rtx-pro-6000`) {
 		if _, ok := cards.Find(name); !ok {
 			t.Errorf("%s is missing", name)
@@ -91,7 +92,8 @@ func TestParse(t *testing.T) {
 		"H100": "h100", "NVIDIA H100 80GB HBM3": "h100", " RTX 4090 ": "4090", "GeForce RTX 3090 Ti": "3090ti",
 		"A100-SXM4-80GB": "a100-80", "a100-80gb": "a100-80", "L40S": "l40s", "rtx_pro_6000": "rtx-pro-6000",
 		"a100 80GB": "a100-80", "L40S 48GB": "l40s", "rtx 3090 24gb": "3090", "RTX4090": "4090", "5090": "5090", "gb200": "gb200", "mi300x": "mi300x",
-		"AMD Instinct MI300X": "mi300x", "l4": "l4", "t4": "t4", "a10g": "a10g", "b200": "b200", "RTX A6000": "a6000", "7900 XTX": "7900xtx", "Tesla T4": "t4",
+		"AMD Instinct MI300X": "mi300x", "l4": "l4", "t4": "t4", "a10g": "a10g", "b200": "b200", "RTX A6000": "a6000", "7900 XTX": "7900xtx", "AMD Radeon RX 7900 XTX": "7900xtx", "AMD Radeon PRO W7900": "w7900", "W7900": "w7900", "RX 7900 XT": "7900xt",
+		"AMD Instinct MI100": "mi100", "mi350x": "mi355x", "Intel(R) Arc(TM) A770 Graphics": "a770", "Intel Arc A770": "a770", "Max 1550": "max1550", "Tesla T4": "t4",
 		"H100 SXM5": "h100", "rtx 6000 ada": "rtx6000ada", "b300": "b300", "A30": "a30", "GeForce RTX 4060 Ti 16GB": "4060ti-16",
 	} {
 		if c, err := cards.Parse(text); err != nil || c.Name != want {

@@ -123,7 +123,7 @@ func plain(name string) string {
 		}
 		return -1
 	}, name)
-	for _, prefix := range []string{"nvidia", "amd", "instinct", "radeon", "tesla", "quadro", "geforce", "rtx"} {
+	for _, prefix := range []string{"nvidia", "amd", "intel", "instinct", "radeon", "tesla", "quadro", "geforce", "rtx"} {
 		s = strings.TrimPrefix(s, prefix)
 	}
 	return strings.TrimSuffix(s, "gb")

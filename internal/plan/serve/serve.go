@@ -295,7 +295,7 @@ func (r *Request) say(a *Answer, known bool) {
 		leave("CUDA graphs: vLLM %s captures them outside its share of the card", r.Version)
 	}
 	if r.Card.Vendor != "" {
-		leave("vLLM on ROCm: the rules are those of CUDA")
+		leave("vLLM on a card of %s: the rules are those of CUDA", r.Card.Maker())
 	}
 	leave("vision and audio encoders, LoRA slots, draft models of speculative decoding")
 	if r.Card.Total != cards.Measured {

@@ -141,7 +141,8 @@ func (d *Events) stack(id trace.StackID) []byte {
 	if d.stacks[id] == nil {
 		d.stacks[id] = []byte("null")
 		if frames := timeline.Frames(d.line.Trace, id); frames != nil {
-			d.stacks[id], _ = json.Marshal(frames) // texts and numbers only
+			out, _ := json.Marshal(frames) // texts and numbers only
+			d.stacks[id] = answer.EscapeJSON(out)
 		}
 	}
 	return d.stacks[id]
@@ -150,5 +151,5 @@ func (d *Events) stack(id trace.StackID) []byte {
 // quoted returns a text as JSON.
 func quoted(s string) []byte {
 	out, _ := json.Marshal(s) // a text always can be
-	return out
+	return answer.EscapeJSON(out)
 }

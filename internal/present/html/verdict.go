@@ -34,6 +34,7 @@ type verdict struct {
 	LinesWhen  string
 	Health     []row
 	Record     []string
+	Later      []fix // that need a newer PyTorch
 }
 
 // row is a number and what it means.
@@ -65,7 +66,7 @@ const (
 
 // More reports whether there is something to say beside the verdict.
 func (v verdict) More() bool {
-	return len(v.Sum)+len(v.Arithmetic)+len(v.Health)+len(v.Lines)+len(v.Fixes)+len(v.Found)+len(v.Others)+len(v.Record) > 0
+	return len(v.Sum)+len(v.Arithmetic)+len(v.Health)+len(v.Lines)+len(v.Fixes)+len(v.Later)+len(v.Found)+len(v.Others)+len(v.Record) > 0
 }
 
 func newVerdict(s *subject, d detail) verdict {
@@ -118,6 +119,10 @@ func newVerdict(s *subject, d detail) verdict {
 		v.Others = append(v.Others, d.say(a.Verdict+", "+a.When))
 	}
 	v.fixes(r.Fixes[:min(len(r.Fixes), d.fixes)], d)
+	for i := range r.AfterUpgrade[:min(len(r.AfterUpgrade), firstFixes)] {
+		f := &r.AfterUpgrade[i]
+		v.Later = append(v.Later, fix{Code: d.say(f.Export), Text: d.say(f.Requires + ": " + text.FixText(f))})
+	}
 	return v
 }
 

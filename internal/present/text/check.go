@@ -12,11 +12,12 @@ import (
 // Check writes the answer of a gate: a line for each rule, then what the file
 // leaves open, then the verdict. reason is why this device, if there was a
 // choice.
-func Check(w io.Writer, name, reason string, r *check.Report, style Style) error {
+func Check(w io.Writer, f *check.File, r *check.Report, style Style) error {
 	p := &page{w: w, style: style}
-	p.name("", name)
-	if reason != "" {
-		p.wrapped("  ", reason)
+	p.warning(f.Warning)
+	p.name("", f.Name)
+	if f.Reason != "" {
+		p.wrapped("  ", f.Reason)
 	}
 	failed, open := 0, 0
 	for _, x := range r.Rules {

@@ -78,8 +78,12 @@ type explanation struct {
 }
 
 func (e *explanation) write(head ExplainHead) {
+	lines := 0
+	if e.report.Warning != "" {
+		lines = e.stand(e.style.Warn, e.report.Warning)
+	}
 	e.head(head)
-	e.cause()
+	e.cause(lines)
 	e.tryFirst()
 	e.ignored()
 	e.why()
@@ -87,6 +91,7 @@ func (e *explanation) write(head ExplainHead) {
 	e.health()
 	e.holders()
 	e.fixes()
+	e.afterUpgrade()
 	e.findings()
 	if e.shown.all {
 		e.sum()
@@ -171,13 +176,9 @@ func causeLine(r *explain.Report) string {
 // among the first six lines, below the name of the file.
 const causeLines = 4
 
-// cause says why the job does not run.
-func (e *explanation) cause() {
+// cause says why the job does not run. lines are what a warning took.
+func (e *explanation) cause(lines int) {
 	r := e.report
-	lines := 0
-	if r.Warning != "" {
-		lines = e.stand(e.style.Warn, r.Warning)
-	}
 	if c := r.SelfCheck; c != nil && !c.Complete && c.Identical < c.Events {
 		lines += e.stand(e.style.Warn, fmt.Sprintf("Trust this less: the replay parts from the file at event %s of %s", countText(c.Identical), countText(c.Events)))
 	}

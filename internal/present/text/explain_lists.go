@@ -144,6 +144,22 @@ func (e *explanation) fixes() {
 	}
 }
 
+// afterUpgrade lists settings that help but that the PyTorch of the recording does
+// not know.
+func (e *explanation) afterUpgrade() {
+	list := e.report.AfterUpgrade
+	shown := list[:e.more(len(list), max(1, e.shown.fixes), "fix after an upgrade", "fixes after an upgrade")]
+	if len(shown) == 0 {
+		return
+	}
+	e.heading("After an upgrade", "")
+	for i := range shown {
+		f := &shown[i]
+		e.line("  %s", Clean(f.Export))
+		e.wrapped("    ", Clean(f.Requires)+": "+e.proved(f))
+	}
+}
+
 // proved says what a fix does, with its numbers if all is shown.
 func (e *explanation) proved(f *explain.Fix) string {
 	if e.full() {

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -14,10 +15,11 @@ import (
 
 // Stats writes what an input says about memory.
 func Stats(w io.Writer, d *stats.Document, style Style) error {
-	if d.Snapshot != nil {
-		return Snapshot(w, d.File, d.Snapshot, style)
-	}
 	head := &page{w: w, style: style}
+	head.warning(d.Warning)
+	if d.Snapshot != nil {
+		return cmp.Or(head.err, Snapshot(w, d.File, d.Snapshot, style))
+	}
 	if head.name("", d.File); head.err != nil {
 		return head.err
 	}

@@ -75,6 +75,16 @@ func (p *page) line(format string, args ...any) {
 	p.printf("%s\n", strings.TrimRight(fmt.Sprintf(format, args...), " "))
 }
 
+// warning writes what is to be said before everything else, if there is anything.
+func (p *page) warning(text string) {
+	if text == "" {
+		return
+	}
+	for _, line := range fold("", Clean(text), p.textColumns()) {
+		p.line("%s", p.style.Warn(line))
+	}
+}
+
 // heading begins a part. What follows it on the line is not dressed up.
 func (p *page) heading(name, rest string) {
 	p.printf("\n%s%s\n", p.style.bold(name), rest)

@@ -12,6 +12,7 @@ import (
 // Tune writes the answer of a search: the line to export first.
 func Tune(w io.Writer, head WhatIfHead, a *tune.Answer, style Style) error {
 	p := &page{w: w, style: style}
+	p.warning(head.Warning)
 	r := a.Recommended
 	if r.Recorded {
 		p.printf("Keep the settings: %s\n", confText(r.Settings))
@@ -30,6 +31,11 @@ func Tune(w io.Writer, head WhatIfHead, a *tune.Answer, style Style) error {
 
 	p.heading("Compared", "")
 	p.choices(a)
+	if c := a.AfterUpgrade; c != nil {
+		p.heading("After an upgrade", "")
+		p.line("  %s", Clean(c.Export))
+		p.wrapped("    ", fmt.Sprintf("%s. The run then %s", Clean(c.Requires), a.Achieves(c)))
+	}
 	p.heading("How it was found", "")
 	p.whatIfHead(head, a.SelfCheck)
 	p.whatIfBounds(a.Limit, a.DeviceMemory)
@@ -38,7 +44,7 @@ func Tune(w io.Writer, head WhatIfHead, a *tune.Answer, style Style) error {
 		p.wrapped("  note: ", n)
 	}
 	p.wrapped("  ", "Reserved, calls and time are of a run without a limit, calls after the second step. Needs is the lowest limit with which the run "+
-		"passes; the peak of allocated bytes is "+units.Size(a.LowerBound)+", so nothing needs less. Variations are the run with steps left out, "+
+		"passes; the peak of live bytes is "+units.Size(a.LowerBound)+", so nothing needs less. Variations are the run with steps left out, "+
 		"in another order, and with sizes changed by 3 %. Driver time estimates what the calls cost on an H200.")
 	return p.err
 }

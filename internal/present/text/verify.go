@@ -14,6 +14,8 @@ func Verified(w io.Writer, name string, r *replay.Result, style Style) error {
 	p := &page{w: w, style: style}
 	var b strings.Builder
 	switch {
+	case r.Identical && r.Events == 0 && r.Kind != "recording":
+		fmt.Fprintf(&b, "nothing to replay: no events, %s as recorded", plural(r.Segments, "segment", "segments"))
 	case r.Identical && r.Kind == "recording":
 		fmt.Fprintf(&b, "identical: %s events, %s checkpoints, %s segments", countText(r.Events), countText(r.Checkpoints), countText(r.Segments))
 	case r.Identical && !r.SegmentsIdentical:

@@ -5,21 +5,21 @@ import (
 	"io"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
 // WhatIfHead says what an answer is about.
 type WhatIfHead struct {
-	Name   string // of the file
-	Device int
-	Reason string // why this device, if there was a choice
+	answer.Subject
 	Events int
 }
 
 // WhatIf writes an answer.
 func WhatIf(w io.Writer, head WhatIfHead, a *whatif.Answer, style Style) error {
 	p := &page{w: w, style: style}
+	p.warning(head.Warning)
 	p.whatIfHead(head, a.SelfCheck)
 	p.whatIfBounds(a.Limit, a.DeviceMemory)
 	if c := a.EmptyCache; c != nil {
@@ -47,10 +47,10 @@ func WhatIf(w io.Writer, head WhatIfHead, a *whatif.Answer, style Style) error {
 // whatIfHead says what is answered about, and how well the model fits it.
 func (p *page) whatIfHead(head WhatIfHead, check whatif.SelfCheck) {
 	device := fmt.Sprintf("device %d", head.Device)
-	if head.Reason != "" {
-		device = head.Reason
+	if head.DeviceReason != nil {
+		device = *head.DeviceReason
 	}
-	p.name("", head.Name)
+	p.name("", head.File)
 	p.wrapped("  ", device+"; "+plural(head.Events, "event", "events"))
 	p.wrapped("  ", check.Note)
 }
@@ -86,17 +86,37 @@ func (p *page) whatIfResults(results []*whatif.Result, onOOM string) {
 	for _, l := range lines[:len(g.head)] {
 		p.line("%s", l)
 	}
-	for i, r := range results {
-		p.printf("%s\n", resultName(r))
-		line := lines[len(g.head)+i]
-		if said := verdict(r, onOOM); strings.HasPrefix(line, "  "+said) { // whole
-			dress := p.style.Good
-			if r.Fails {
-				dress = p.style.Bad
+	for _, after := range []string{whatif.AfterNothing, whatif.AfterUpgrade, whatif.AfterNever} {
+		first := true
+		for i, r := range results {
+			if r.After != after {
+				continue
 			}
-			line = "  " + dress(said) + line[2+len(said):]
+			if title := afterTitles[after]; first && title != "" {
+				p.heading(title, "")
+			}
+			first = false
+			p.result(r, lines[len(g.head)+i], onOOM)
 		}
-		p.line("%s", line)
+	}
+}
+
+// afterTitles stand above settings that cannot be used with what wrote the file.
+var afterTitles = map[string]string{whatif.AfterUpgrade: "After an upgrade", whatif.AfterNever: "Not on this device"}
+
+// result writes one result: its settings, its numbers, and what it takes.
+func (p *page) result(r *whatif.Result, line, onOOM string) {
+	p.printf("%s\n", resultName(r))
+	if said := verdict(r, onOOM); strings.HasPrefix(line, "  "+said) { // whole
+		dress := p.style.Good
+		if r.Fails {
+			dress = p.style.Bad
+		}
+		line = "  " + dress(said) + line[2+len(said):]
+	}
+	p.line("%s", line)
+	if r.Needs != "" {
+		p.wrapped("  ", Clean(r.Needs))
 	}
 }
 

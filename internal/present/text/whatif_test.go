@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/answer/check"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/run"
@@ -37,7 +38,7 @@ func whatIfText(t *testing.T, path string, change func(*whatif.Question), confs 
 	}
 	a.Interrupted, a.NotRun = true, []string{"never:asked"}
 	var b strings.Builder
-	if err := WhatIf(&b, WhatIfHead{Name: "file\x1b", Events: c.Events()}, a, Style{Width: 80}); err != nil {
+	if err := WhatIf(&b, WhatIfHead{Subject: answer.Subject{File: "file\x1b"}, Events: c.Events()}, a, Style{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -112,7 +113,7 @@ func TestCheckText(t *testing.T) {
 	}
 	text := func() string {
 		var b strings.Builder
-		if err := Check(&b, "f", "", report, Style{}); err != nil {
+		if err := Check(&b, &check.File{Name: "f"}, report, Style{}); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()
@@ -125,7 +126,7 @@ func TestCheckText(t *testing.T) {
 		t.Error(got)
 	}
 	var coloured strings.Builder
-	if err := Check(&coloured, "f", "", report, Style{Bold: true}); err != nil {
+	if err := Check(&coloured, &check.File{Name: "f"}, report, Style{Bold: true}); err != nil {
 		t.Fatal(err)
 	}
 	for _, part := range []string{"\n  \x1b[1;32mok  \x1b[0m  max-reserved: ", "\n  \x1b[1;31mFAIL\x1b[0m  max-frag", "\n  \x1b[1;33m?   \x1b[0m  survives", "\x1b[1;31m1 of 3"} {

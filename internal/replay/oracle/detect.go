@@ -12,6 +12,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // Options say how files are verified. The zero value picks device 0; use
@@ -106,6 +107,9 @@ func verifySnapshot(ctx context.Context, f *snapshot.File, opts Options) (*repla
 	if opts.Version != 0 {
 		f.SetWriter(opts.Version)
 	}
+	if t.Platform == trace.Profiler {
+		return nil, fmt.Errorf("%s was made by profile_plot, not by an allocator, so there is nothing to replay", f.Name)
+	}
 	v, err := verify.Run(ctx, t, verify.Options{NoSizes: true})
 	if err != nil {
 		if ctx.Err() == nil {
@@ -115,6 +119,9 @@ func verifySnapshot(ctx context.Context, f *snapshot.File, opts Options) (*repla
 	}
 	r := v.Result
 	r.File = f.Name
+	if other := replay.NotModelled(t); other != "" {
+		r.Notes = append([]string{other}, r.Notes...)
+	}
 	if why != "" {
 		r.Notes = append(r.Notes, why)
 	}
@@ -122,6 +129,7 @@ func verifySnapshot(ctx context.Context, f *snapshot.File, opts Options) (*repla
 		r.Warnings = append(r.Warnings, f.Truncated.String())
 	}
 	r.Warnings = append(r.Warnings, f.Warnings...)
+	r.Contradictions = f.Contradictions
 	r.Notes = append(r.Notes, r.Warnings...)
 	return r, nil
 }

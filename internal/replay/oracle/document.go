@@ -28,6 +28,7 @@ type SnapshotDocument struct {
 	Limit             LimitDocument `json:"limit"`
 	SegmentsIdentical bool          `json:"segments_identical"`
 	Notes             []string      `json:"notes"`
+	Contradictions    []string      `json:"contradictions"` // of the file with itself; among the notes, too
 }
 
 // LimitDocument is what a snapshot shows of the limit; null is unknown.
@@ -58,7 +59,7 @@ func (d *Document) Add(name string, r *replay.Result, err error) {
 }
 
 func newSnapshotDocument(r *replay.Result) *SnapshotDocument {
-	d := &SnapshotDocument{Start: r.Start, SegmentsIdentical: r.SegmentsIdentical, Notes: append([]string{}, r.Notes...)}
+	d := &SnapshotDocument{Start: r.Start, SegmentsIdentical: r.SegmentsIdentical, Notes: append([]string{}, r.Notes...), Contradictions: append([]string{}, r.Contradictions...)}
 	d.Limit.MinBytes = r.Limit.Min
 	if r.Limit.Max != 0 {
 		d.Limit.MaxBytes = &r.Limit.Max

@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"bufio"
 	"bytes"
 	"compress/flate"
 	"compress/gzip"
@@ -10,6 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/ashlar-mem/ashlar/internal/unpack"
 )
 
 // Source is a place a recording or a snapshot is read from.
@@ -74,8 +75,8 @@ func openError(name string, err error) error {
 	return e
 }
 
-// Read loads a recording, plain or gzip-compressed JSON, whichever the content
-// is; name stands for it in errors. All errors are of type *[InputError].
+// Read loads a recording, JSON that may be compressed; name stands for it in
+// errors. All errors are of type *[InputError].
 func Read(name string, r io.Reader) (*Recording, error) {
 	rec, err := read(r, limits{MaxBytes, maxValue})
 	if err != nil {
@@ -86,30 +87,22 @@ func Read(name string, r io.Reader) (*Recording, error) {
 }
 
 func read(r io.Reader, max limits) (*Recording, *InputError) {
-	in := bufio.NewReaderSize(r, 1<<16)
+	in, err := unpack.New(r, unpack.Ratio)
+	if err != nil {
+		return nil, readError(err)
+	}
+	defer in.Close()
 	head, err := in.Peek(512)
 	if err != nil && err != io.EOF {
 		return nil, readError(err)
 	}
-	if len(head) == 0 {
+	if len(head) == 0 && in.Compression == "" {
 		return nil, &InputError{Problem: "the file is empty", Advice: adviceAgain}
-	}
-	var body io.Reader = in
-	if bytes.HasPrefix(head, []byte{0x1f, 0x8b}) {
-		z, err := gzip.NewReader(in)
-		if err != nil {
-			return nil, readError(err)
-		}
-		inner := bufio.NewReaderSize(z, 1<<16)
-		if head, err = inner.Peek(512); err != nil && err != io.EOF {
-			return nil, readError(err)
-		}
-		body = inner
 	}
 	if e := notRecording(head); e != nil {
 		return nil, e
 	}
-	return decode(body, max)
+	return decode(in, max)
 }
 
 // notRecording looks at the beginning of the content and names what it is, if
@@ -123,7 +116,6 @@ func notRecording(head []byte) *InputError {
 	for _, k := range []struct{ magic, name string }{
 		{"\x89PNG", "a PNG image"},
 		{"\x80", "a pickle (a memory snapshot?)"},
-		{"\x28\xb5\x2f\xfd", "zstd-compressed"},
 		{"PK\x03\x04", "a zip archive"},
 		{"\x1f\x8b", "gzip-compressed twice"},
 		{"\x7fELF", "a program"},

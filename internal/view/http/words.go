@@ -10,6 +10,7 @@ const (
 	StatusOK                    = 200
 	StatusPermanentRedirect     = 308
 	StatusBadRequest            = 400
+	StatusRequestTimeout        = 408
 	StatusForbidden             = 403
 	StatusNotFound              = 404
 	StatusMethodNotAllowed      = 405

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"time"
 )
 
 // Header has the fields of a message. Their names are written as HTTP writes
@@ -87,6 +88,9 @@ type ResponseController struct{ w ResponseWriter }
 
 // NewResponseController steers the writing to w.
 func NewResponseController(w ResponseWriter) *ResponseController { return &ResponseController{w} }
+
+// SetReadDeadline does nothing: a body is there before its request.
+func (c *ResponseController) SetReadDeadline(time.Time) error { return nil }
 
 // Flush sends what was written.
 func (c *ResponseController) Flush() error {

@@ -11,7 +11,7 @@ import { current, meta, stats } from '../state';
 import type { Document as Stats, Level } from '../types/stats.gen';
 import type { Document as Explain } from '../types/explain.gen';
 import { Findings, Held, Holders, Notes, Pinners } from './holders';
-import { Fixes, Numbers as Sum, Verdict } from './verdict';
+import { AfterUpgrade, Fixes, Numbers as Sum, Verdict } from './verdict';
 
 export function Overview() {
   const got = stats.value;
@@ -51,6 +51,7 @@ function Rest({ s, x }: { s: Snapshot; x: Explain | undefined }) {
   const pieces: (Piece | false | null | undefined)[] = [
     x && (x.failure || x.health) && [x.failure ? 12 : 7, <Sum x={x} />],
     x && x.fixes.length > 1 && [3.5 * x.fixes.length, <Fixes x={x} />],
+    x && x.after_upgrade.length > 0 && [2 + 3 * x.after_upgrade.length, <AfterUpgrade x={x} />],
     x && x.holders.length > 0 && [4 + Math.min(5, x.lines.length) + Math.min(11, x.holders.length), <Holders x={x} />],
     x && x.pinners.length > 0 && [4 + 3 * Math.min(8, x.pinners.length), <Pinners x={x} />],
     x && x.findings.length > 0 && [2 + 5 * x.findings.length, <Findings x={x} />],

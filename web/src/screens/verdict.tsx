@@ -149,6 +149,8 @@ export function Told({ x }: { x: Explain }) {
       <Cause x={x} />
       {x.fixes[0] && <First f={x.fixes[0]} />}
       {x.fixes.length > 1 && <FixList x={x} />}
+      {x.after_upgrade.length > 0 && <h3>After an upgrade</h3>}
+      <LaterList x={x} />
       <Others x={x} />
       {x.arithmetic.length > 0 && (
         <>
@@ -374,6 +376,28 @@ function FixList({ x }: { x: Explain }) {
         </li>
       ))}
     </ol>
+  );
+}
+
+// AfterUpgrade has settings that help but that the PyTorch of the recording does not know.
+export function AfterUpgrade({ x }: { x: Explain }) {
+  return (
+    <Panel title="After an upgrade" name="after-upgrade">
+      <LaterList x={x} />
+    </Panel>
+  );
+}
+
+function LaterList({ x }: { x: Explain }) {
+  return (
+    <ul class="fixes">
+      {x.after_upgrade.map((f) => (
+        <li>
+          {f.export && <Line text={f.export} />}
+          {f.requires}: {f.detail}
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -31,6 +31,7 @@ export interface Document {
   device: number | null;
   device_reason: string | null;
   pytorch: PyTorch | null;
+  contradictions: string[];
   warning: string;
   cause: string;
   cause_text: string;
@@ -57,6 +58,7 @@ export interface Document {
   categories: CategoryHolder[];
   findings: Finding[];
   fixes: Fix[];
+  after_upgrade: Fix[];
   health: Health | null;
   arithmetic: string[];
   log: Log | null;
@@ -134,6 +136,7 @@ export interface Fix {
   kind: string;
   settings?: string;
   export?: string;
+  requires?: string;
   code?: string;
   line?: Frame;
   carries: Carries | null;
@@ -233,6 +236,7 @@ export interface Segment {
 export interface Smaller {
   settings: string;
   export: string;
+  requires?: string;
   peak_reserved_bytes: number;
   saved_bytes: number;
   estimated_driver_ms: number;

@@ -25,6 +25,7 @@ export interface Device {
 }
 
 export interface Document {
+  warning: string;
   file: string;
   kind: Kind;
   snapshot: Snapshot | null;
@@ -189,6 +190,7 @@ export interface Snapshot {
   writer: string | null;
   pytorch: PyTorch;
   truncated: Truncated | null;
+  contradictions: string[];
   device: number | null;
   host: boolean;
   device_reason: string | null;

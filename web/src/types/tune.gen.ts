@@ -21,15 +21,18 @@ export interface Choice {
 }
 
 export interface Document {
+  warning: string;
   file: string;
   device: number;
   device_reason: string | null;
+  contradictions: string[];
   self_check: SelfCheck;
   goal: Goal;
   limit: Limit;
   device_memory: Memory;
   current: Choice;
   recommended: Choice;
+  after_upgrade: Choice | null;
   others: Choice[];
   variations: number;
   evaluated: number;

@@ -15,9 +15,11 @@ export interface Curve {
 }
 
 export interface Document {
+  warning: string;
   file: string;
   device: number;
   device_reason: string | null;
+  contradictions: string[];
   self_check: SelfCheck;
   limit: Limit;
   device_memory: Memory;
@@ -74,6 +76,8 @@ export interface Memory {
 export interface Result {
   settings: string;
   export: string;
+  needs: string;
+  after: string;
   recorded: boolean;
   empty_cache: string | null;
   limit_bytes: number | null;

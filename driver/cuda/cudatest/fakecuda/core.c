@@ -11,8 +11,9 @@ static int initialized, exiting, machine_devices;
 static u64 context_cost;
 static long calls;
 
-// Failures to come: the call that brings left to 0 fails with code.
-static struct { char name[64]; long left; int code; } faults[16];
+// Failures to come: the call that brings left to 0 fails with code, and with ever all
+// that follow.
+static struct { char name[64]; long left; int code, ever; } faults[16];
 
 // The contexts of a thread, the current one last.
 static __thread struct { CUcontext stack[32]; int depth, mode, number, failed; } thread;
@@ -95,8 +96,10 @@ CUresult begin(const char *name)
 		int named = *faults[i].name, hit = named ? !strcmp(faults[i].name, name) : counts;
 		if (faults[i].left <= 0 || !hit || (!named && faults[i].left == 1 && thread.failed))
 			continue;
-		if (--faults[i].left == 0)
+		if (--faults[i].left == 0) {
 			code = faults[i].code;
+			faults[i].left = faults[i].ever;
+		}
 	}
 	return code;
 }
@@ -163,13 +166,15 @@ CUresult cuInit(unsigned flags)
 			devices[i].used = devices[i].others = setting("FAKECUDA_OTHERS", 0);
 		}
 		show_devices();
-		// FAKECUDA_FAIL=cuMemAlloc_v2:3:2 lets the third cuMemAlloc fail with code 2.
+		// FAKECUDA_FAIL=cuMemAlloc_v2:3:2 lets the third cuMemAlloc fail with code 2;
+		// with :ever behind it all later ones, too.
 		char name[64];
 		long n;
 		const char *fail = getenv("FAKECUDA_FAIL");
 		if (fail && sscanf(fail, "%63[^:]:%ld:%d", name, &n, &faults[0].code) == 3) {
 			strcpy(faults[0].name, name);
 			faults[0].left = n;
+			faults[0].ever = strstr(fail, ":ever") != NULL;
 		}
 		initialized = 1;
 	}

@@ -1,0 +1,3 @@
+// Package unpack decompresses files that come from elsewhere, and refuses those that
+// become far too large.
+package unpack
