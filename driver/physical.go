@@ -4,8 +4,7 @@ package driver
 type Physical uint64
 
 // A PhysicalMapper is a Driver that makes physical memory and maps it in separate
-// steps, so that memory can be kept while it is mapped nowhere. The steps do not
-// look out for captures.
+// steps, so that memory can be kept while it is mapped nowhere.
 type PhysicalMapper interface {
 	Driver
 

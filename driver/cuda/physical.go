@@ -9,11 +9,12 @@ import (
 
 // Map and Unmap do all steps at once and are what an allocator needs. The methods
 // here are the steps one by one, for whoever keeps memory that is mapped nowhere,
-// or wants to know what each of them costs. They do not look out for captures.
+// or wants to know what each of them costs. As Map and Unmap they leave captures of
+// other threads alone, but they wait for none.
 
 // CreatePhysical makes handles of size bytes each: all of them or none.
 func (d *Device) CreatePhysical(size uint64, handles []driver.Physical) error {
-	c, err := d.enter()
+	c, err := d.enterRelaxed()
 	if err != nil {
 		return err
 	}
@@ -31,7 +32,7 @@ func (d *Device) CreatePhysical(size uint64, handles []driver.Physical) error {
 // MapPhysical maps handles of size bytes each side by side from addr on: all
 // of them or none. SetAccess opens the range.
 func (d *Device) MapPhysical(addr, size uint64, handles []driver.Physical) error {
-	c, err := d.enter()
+	c, err := d.enterRelaxed()
 	if err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ func (d *Device) MapPhysical(addr, size uint64, handles []driver.Physical) error
 
 // SetAccess opens a mapped range for reading and writing by its own device.
 func (d *Device) SetAccess(addr, size uint64) error {
-	c, err := d.enter()
+	c, err := d.enterRelaxed()
 	if err != nil {
 		return err
 	}
@@ -62,7 +63,7 @@ func (d *Device) SetAccess(addr, size uint64) error {
 // UnmapPhysical takes the memory out of a range. It does not wait for work
 // that uses it.
 func (d *Device) UnmapPhysical(addr, size uint64) error {
-	c, err := d.enter()
+	c, err := d.enterRelaxed()
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func (d *Device) UnmapPhysical(addr, size uint64) error {
 // ReleasePhysical gives handles back. The memory is free once it is also
 // unmapped.
 func (d *Device) ReleasePhysical(handles []driver.Physical) error {
-	c, err := d.enter()
+	c, err := d.enterRelaxed()
 	if err != nil {
 		return err
 	}

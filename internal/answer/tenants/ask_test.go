@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 )
 
 // A server beside a batch job that wants more than there is.
 func TestAsk(t *testing.T) {
+	short.Skip(t)
 	serve, batch := load(t, "snapshots/ckpt_spike-default"), load(t, "snapshots/leak_graph-default")
 	gpu := &GPU{Title: "a GPU", Instances: []Instance{{"small", 1 << 30}, {"medium", 4 << 30}, {"large", 16 << 30}}, Fits: func(of []int) bool { return len(of) == 2 }}
 	q := &Question{

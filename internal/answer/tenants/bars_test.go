@@ -58,8 +58,11 @@ func TestBars(t *testing.T) {
 	short.Skip(t)
 	var b strings.Builder
 	b.WriteString("| runs | joint live peak | shared | tenants | of the peak | hard split | of hard |\n|---|--:|--:|--:|--:|--:|--:|\n")
-	near := 0
-	for _, mix := range mixes {
+	list, near := mixes, 0
+	if *table == "" { // make tenants plays all of them
+		list = mixes[3:]
+	}
+	for _, mix := range list {
 		q := &Question{Clock: ByEvent, Against: []string{Shared, Hard}}
 		for _, name := range mix {
 			r := &Run{Name: name, File: name, Checked: load(t, "snapshots/"+name+"-default")}
@@ -88,7 +91,7 @@ func TestBars(t *testing.T) {
 			}
 		}
 	}
-	if near < 3 {
+	if near < len(list)*3/4 || near == 0 {
 		t.Errorf("only %d mixes come within 1.04 of the joint peak", near)
 	}
 	if *table != "" {

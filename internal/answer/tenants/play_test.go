@@ -20,7 +20,7 @@ import (
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
-var mixCount = flag.Int("mixes", 25, "how many random mixes of the recorded runs are played")
+var mixCount = flag.Int("mixes", 12, "how many random mixes of the recorded runs are played")
 
 // alone plays a program as the only tenant of a group, step by step.
 func alone(t *testing.T, p *replay.Program, c replay.Conditions) (*replay.Outcome, []alloc.Event) {
@@ -55,9 +55,9 @@ func alone(t *testing.T, p *replay.Program, c replay.Conditions) (*replay.Outcom
 
 // A tenant that is alone and has no guarantee does what whatif does, event by event.
 func TestAloneIsWhatif(t *testing.T) {
-	names := []string{"snapshots/serve_generate-default", "variety/graphs", "variety/midrun", "snapshots/streams_graphs-tight-default", "variety/ring"}
+	names := []string{"variety/graphs", "variety/ring"}
 	if !testing.Short() {
-		names = append(names, "snapshots/leak_graph-default", "variety/expand", "variety/split", "snapshots/unet_multires-tight-default", "snapshots/gpt2_varlen-tight-default")
+		names = append(names, "variety/midrun", "variety/expand", "variety/split", "snapshots/streams_graphs-tight-default", "snapshots/unet_multires-tight-default")
 	}
 	failed := 0
 	for _, name := range names {
