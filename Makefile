@@ -6,7 +6,7 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack dist dist-test dist-host truth advice watch deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
+.PHONY: tenants tenants-mixes policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack attack-table dist dist-test dist-host truth advice watch deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
 
 build: engine
 	$(GO) build -trimpath -o $(BIN) ./cmd/ashlar
@@ -229,6 +229,11 @@ attack: build
 	$(GO) -C tools build -o ../bin/tools/ ./attack
 	bin/tools/attack -root . -bin $(BIN) -keep bin/attack -seed $(SEED) -minutes $(MINUTES) $(if $(CORPUS),-corpus $(CORPUS))
 
+# Time and memory of every command over the hostile files that the repository keeps, and those in CORPUS.
+attack-table: build
+	$(GO) -C tools build -o ../bin/tools/ ./attack
+	@bin/tools/attack -root . -bin $(BIN) -keep bin/attack -table $(if $(CORPUS),-corpus $(CORPUS))
+
 # What-if against runs that were measured on a GPU under every setting: the table of docs/measured/whatif.md.
 truth:
 	@mkdir -p bin
@@ -259,6 +264,31 @@ watch: build
 	$(GO) -C tools run ./watchload -ashlar ../$(BIN)
 	$(GO) test ./internal/watch -count 1 -run TestPrometheus -prometheus
 
+# The twenty whole runs under every allocator: the tables of docs/policies.md. It fails if a bar does.
+policies:
+	@mkdir -p bin
+	$(GO) test ./internal/answer/policies -count 1 -timeout 1h -run 'TestTwentyRuns' -table $(CURDIR)/bin/policies.md
+	@cat bin/policies.md
+
+# Static plans of the hard placement problems, a minute for each.
+policies-hard:
+	@mkdir -p bin
+	$(GO) test ./internal/answer/policies -count 1 -timeout 1h -run 'TestHardProblems' -table $(CURDIR)/bin/policies-hard.md
+	@cat bin/policies-hard.md
+
+# Calls a second of every online strategy on one core.
+bench-policies:
+	$(GO) test ./internal/answer/policies -run '^$$' -bench Calls -benchtime 1s -cpu 1
+
+# Recorded runs that share a GPU: the table of docs/tenants.md. It fails if a bar does.
+tenants:
+	@mkdir -p bin
+	@$(GO) test ./internal/answer/tenants -count 1 -run 'TestBars$$' -table $(CURDIR)/bin/tenants.md; code=$$?; cat bin/tenants.md; exit $$code
+
+# A thousand random mixes of the recorded runs: no request within a guarantee fails.
+tenants-mixes:
+	$(GO) test ./internal/answer/tenants -count 1 -v -run TestRandomMixes -mixes 1000
+
 help:
 	@echo "make demo          why a real run died of fragmentation, and the setting that saves it"
 	@echo "make test          lint, unit tests, race detector, invariants, each parser's fuzzer for a while, the page in a browser, the wheel in an empty environment"
@@ -286,7 +316,11 @@ help:
 	@echo "make web           rebuild the page's bundle"
 	@echo "make site          the page without a server, into bin/site: files are dropped onto it"
 	@echo "make tune          what tune finds for twenty runs, for every goal"
+	@echo "make policies      twenty runs under every other allocator (docs/policies.md); policies-hard: static plans of hard problems, bench-policies: speed"
+	@echo "make tenants       recorded runs that share a GPU: tenants, one engine, a hard split"
+	@echo "make tenants-mixes a thousand random mixes of the recorded runs"
 	@echo "make truth         what-if against 260 runs that were measured on a GPU"
 	@echo "make advice        explain against mistakes that were recorded on a GPU"
 	@echo "make attack        hostile inputs for every command and the page, SEED=$(SEED) MINUTES=$(MINUTES) (docs/measured/hardening.md)"
+	@echo "make attack-table  time and memory of every command over the hostile files"
 	@echo "make fuzz          run every fuzzer for FUZZTIME ($(FUZZTIME))"

@@ -17,6 +17,7 @@ type Allocator struct {
 	dev    driver.Driver
 	device int
 
+	version pytorch.Version
 	cfg     settings.Settings
 	rules   Rules  // of cfg, and of the release that the allocator follows
 	limit   uint64 // cap on reserved bytes
@@ -79,7 +80,7 @@ func WithSettings(s settings.Settings) Option {
 // WithVersion makes the allocator follow the rules of another release of PyTorch
 // than [pytorch.Default].
 func WithVersion(v pytorch.Version) Option {
-	return func(a *Allocator) { a.rules.Differences = DifferencesOf(v) }
+	return func(a *Allocator) { a.version, a.rules.Differences = v, DifferencesOf(v) }
 }
 
 // WithDevice sets the device number used in messages and snapshots.

@@ -27,6 +27,7 @@ func (a *Allocator) collect() error {
 		}
 	}
 	candidates = kept
+	a.orderTies(candidates)
 	if a.explain != nil {
 		a.explain(Collection{Reserved: a.reserved, Threshold: threshold, Limit: a.limit, Candidates: len(candidates)})
 	}

@@ -1,6 +1,7 @@
 // Package alloc is the allocator engine. On top of any [driver.Driver] it follows
 // PyTorch 2.11's caching CUDA allocator rule for rule, as specified in
-// [docs/spec/pytorch-2.11-allocator.md].
+// [docs/spec/pytorch-2.11-allocator.md]; with [WithVersion] that of another
+// release.
 //
 // # Vocabulary
 //

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -79,6 +80,7 @@ type Snapshot struct {
 	Segments []Segment
 	Events   []Event
 	Settings settings.Settings
+	Version  pytorch.Version // of PyTorch, whose rules the allocator follows; 0 is [pytorch.Default]
 }
 
 // Snapshot copies the allocator's state and records that it did: the event
@@ -87,7 +89,7 @@ func (a *Allocator) Snapshot() Snapshot {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_, _ = a.recall(true) // what cannot be freed is shown as it is
-	s := Snapshot{Device: a.device, Segments: a.segmentList(), Events: a.history.events(), Settings: a.cfg}
+	s := Snapshot{Device: a.device, Segments: a.segmentList(), Events: a.history.events(), Settings: a.cfg, Version: a.version}
 	var active uint64
 	for i := range s.Segments {
 		active += s.Segments[i].ActiveSize

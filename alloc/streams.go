@@ -134,6 +134,20 @@ func (a *Allocator) pop(q *eventQueue) (blockID, bool) {
 	return id, b.events == 0 && b.uses == noUses
 }
 
+// ProcessEvents takes back the freed blocks whose streams have passed them, as
+// the next request would. It waits for nothing, and does nothing while a route is
+// active.
+func (a *Allocator) ProcessEvents() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.routes) != 0 {
+		return nil
+	}
+	err := a.processEvents()
+	a.afterOperation()
+	return err
+}
+
 // processEvents returns the freed blocks whose streams have passed them
 // (spec 5.3). It runs at the start of a malloc without a route.
 func (a *Allocator) processEvents() error {

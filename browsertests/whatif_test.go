@@ -288,3 +288,33 @@ func TestTuneStopped(t *testing.T) {
 	s.until("document.querySelectorAll('[data-panel=outcomes] tbody tr').length === 6")
 	s.until("[...document.querySelectorAll('[data-panel=outcomes] [data-variant]')].some((e) => e.dataset.variant === 'max_split_size_mb:512')")
 }
+
+// Other allocators stand among the settings, by a button or in the address, and have
+// the command's figures.
+func TestWhatIfPolicies(t *testing.T) {
+	s := open(t, "#/1/whatif?sets=buddy&limit=none&memory=none", multi)
+	s.until(settledWhatIf)
+	s.click("[data-preset=best-fit]")
+	s.hash("best-fit")
+	s.until("document.querySelector('[data-variant=best-fit] [data-field=need_bytes]')")
+	var want struct {
+		Results []struct {
+			Policy   string `json:"policy"`
+			Peak     int64  `json:"peak_reserved_bytes"`
+			Smallest int64  `json:"smallest_limit_bytes"`
+		} `json:"results"`
+	}
+	command(t, &want, "policies", multi, "--policy", "buddy,best-fit", "--limit", "none", "--device-memory", "none")
+	got := s.outcomes()
+	if len(got) != 3 {
+		t.Fatalf("%+v", got)
+	}
+	for i, r := range want.Results {
+		if g := got[i+1]; g.Variant != r.Policy || *g.Peak != r.Peak || *g.Need != r.Smallest {
+			t.Errorf("%+v on the page, %+v by ashlar policies", g, r)
+		}
+	}
+	if n := s.number("document.querySelectorAll('[data-variant=buddy] .line code, [data-variant=buddy] a').length"); n != 0 {
+		t.Errorf("an allocator has %v lines to export or links to segments", n)
+	}
+}

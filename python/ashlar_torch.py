@@ -19,6 +19,10 @@ Environment:
   ASHLAR_LIBRARY   the path of libashlar.so
   ASHLAR_CONF      settings: PyTorch's keys and Ashlar's own. Without it
                    PYTORCH_CUDA_ALLOC_CONF or PYTORCH_ALLOC_CONF is read.
+  ASHLAR_TENANTS   tenants that every device has from the start, such as
+                   "serve:guarantee=30GiB,priority=10;default:ceiling=40GiB"
+  ASHLAR_TENANTS_HOLD=1
+                   keeps the physical memory of their guarantees
   ASHLAR_PATCH_TORCH=0
                    leaves PyTorch's classes as they are (the last paragraph)
 
@@ -30,6 +34,8 @@ What a job sees:
   empty_cache and the memory functions of torch.accelerator answer from Ashlar.
 * Exhaustion is torch.OutOfMemoryError, with a diagnosis in its text.
 * CUDA graphs own their memory until they are released.
+* tenant("serve", guarantee="30GiB") gives a part of the process memory that it gets
+  whatever the rest does: docs/tenants.md.
 * torch.cuda.get_allocator_backend() says "pluggable".
 * A process that is forked after the import can never use CUDA. PyTorch alone
   allows it as long as the parent has not started CUDA (accelerate's
@@ -72,7 +78,7 @@ import traceback
 import types
 import warnings
 
-__all__ = ["enabled", "info", "settings", "snapshot", "stats"]
+__all__ = ["enabled", "info", "settings", "snapshot", "stats", "tenant"]
 
 NAME = "libashlar.so"
 PLAIN = "libashlar"  # as `go build` without -o names it
@@ -106,6 +112,12 @@ _API = {
     "ashlar_snapshot_write": (ctypes.c_int, ctypes.c_char_p, ctypes.c_int),
     "ashlar_stats_json": (_TEXT, ctypes.c_int),
     "ashlar_string_free": (None, ctypes.c_void_p),
+    "ashlar_tenant_bind_stream": (ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p),
+    "ashlar_tenant_create": (ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int),
+    "ashlar_tenant_delete": (ctypes.c_int, ctypes.c_int, ctypes.c_char_p),
+    "ashlar_tenant_resize": (ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int),
+    "ashlar_tenant_set_limit": (ctypes.c_int, ctypes.c_int, ctypes.c_uint64),
+    "ashlar_tenant_stats_json": (_TEXT, ctypes.c_int, ctypes.c_char_p),
     "ashlar_version": (ctypes.c_char_p,),
 }
 
@@ -718,6 +730,109 @@ def snapshot(path):
             pickle.dump(answers.snapshot(), f)
     else:
         answers.ashlar.do("ashlar_snapshot_write", os.fsencode(path), -1)
+
+
+# Tenants.
+
+
+def _bytes(size):
+    """A size in bytes: a number, or a text such as 30GiB or 500MB; None is 0."""
+    if size is None:
+        return 0
+    if isinstance(size, int):
+        if size < 0:
+            raise ValueError("ashlar_torch: the size %d is negative" % size)
+        return size
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?B)?\s*", size)
+    if found is None or found.group(3) and not found.group(2):
+        raise ValueError("ashlar_torch: %r is no size; write for example 30GiB, 500MB or a number of bytes" % (size,))
+    number, prefix, unit = found.groups()
+    step = 1000 if unit == "B" else 1024
+    return int(float(number) * step ** " KMGT".index(prefix or " "))
+
+
+class _Tenant:
+    """A part of the process with memory of its own; made by tenant().
+
+    `with t:` makes the tenant's stream the current one: it continues after what the
+    outer stream has queued, and the outer stream continues after it. What is
+    allocated on a stream of the tenant belongs to it, in whatever thread, and goes
+    back to it, whoever frees it.
+    """
+
+    def __init__(self, answers, name, device):
+        self.name, self.device = name, device
+        self._answers = answers
+        self._stream = None
+        self._entered = threading.local()
+
+    @property
+    def stream(self):
+        """The tenant's own stream, made at its first use."""
+        if self._stream is None:
+            self._stream = self._answers.torch.cuda.Stream(device=self.device)
+            self.bind(self._stream)
+        return self._stream
+
+    def bind(self, stream):
+        """What is allocated on this stream belongs to the tenant from now on."""
+        self._answers.ashlar.do("ashlar_tenant_bind_stream", self.device, self.name.encode(), stream.cuda_stream)
+
+    def resize(self, guarantee=0, ceiling=None, priority=0):
+        """Change the terms; RuntimeError says who holds the memory if they cannot be met."""
+        self._answers.ashlar.do("ashlar_tenant_resize", self.device, self.name.encode(), _bytes(guarantee), _bytes(ceiling), priority)
+
+    def stats(self):
+        """The statistics of the tenant alone, as ashlar_torch.stats() has those of all."""
+        ashlar = self._answers.ashlar
+        return _ordered(json.loads(ashlar.take(ashlar.so.ashlar_tenant_stats_json(self.device, self.name.encode()))))
+
+    def usage(self):
+        """What the device's memory is used for: the limit, and each tenant's part."""
+        ashlar = self._answers.ashlar
+        return json.loads(ashlar.take(ashlar.so.ashlar_tenant_stats_json(self.device, None)))
+
+    def close(self):
+        """Give the guarantee back; the tenant's tensors must be gone. Its streams are the default's again."""
+        self._answers.ashlar.do("ashlar_tenant_delete", self.device, self.name.encode())
+
+    def __enter__(self):
+        cuda = self._answers.torch.cuda
+        outer = cuda.current_stream(self.device)
+        self.stream.wait_stream(outer)
+        inside = cuda.stream(self.stream)
+        inside.__enter__()
+        stack = self._entered.__dict__.setdefault("stack", [])
+        stack.append((inside, outer))
+        return self
+
+    def __exit__(self, *error):
+        inside, outer = self._entered.stack.pop()
+        inside.__exit__(*error)
+        outer.wait_stream(self.stream)
+
+
+def tenant(name, guarantee=0, ceiling=None, priority=0, device=None, limit=None):
+    """Make a tenant of a device: it gets its guarantee whatever the rest of the
+    process does, and never exceeds its ceiling. Sizes are bytes or texts such as
+    "30GiB". limit is what all tenants of the device have together; without it the
+    first tenant sets it to what is reserved and free. If there is a tenant of that
+    name, as from ASHLAR_TENANTS, it gets these terms."""
+    answers = _installed()
+    torch = answers.torch
+    torch.cuda.init()
+    if device is None:
+        device = torch.cuda.current_device()
+    elif not isinstance(device, int):
+        device = torch.device(device).index
+    t = _Tenant(answers, name, device)
+    if limit is not None:
+        answers.ashlar.do("ashlar_tenant_set_limit", device, _bytes(limit))
+    if any(u["name"] == name for u in t.usage()["tenants"]):
+        t.resize(guarantee, ceiling, priority)
+    else:
+        answers.ashlar.do("ashlar_tenant_create", device, name.encode(), _bytes(guarantee), _bytes(ceiling), priority)
+    return t
 
 
 # The runner.

@@ -10,6 +10,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -80,6 +81,9 @@ func TestFromEngine(t *testing.T) {
 			if d := cmp.Diff(want, back); d != "" {
 				t.Fatalf("event %d (-want +got):\n%s", i, d)
 			}
+		}
+		if version, ok := got.Writer.Exact(); !ok || version != pytorch.Default {
+			t.Errorf("device %d: written by %v", s.Device, got.Writer)
 		}
 		v, err := verify.Run(t.Context(), got, verify.Options{})
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -275,4 +276,24 @@ func zst(t *testing.T, data []byte) string {
 	}
 	defer w.Close()
 	return string(w.EncodeAll(data, nil))
+}
+
+// The time to read a text is proportional to its length, whatever is in it: what is
+// looked at again and again would make this take minutes.
+func TestLongTexts(t *testing.T) {
+	for _, piece := range []string{"a", `\n`, `\\`, `a\"`, `\u0041`, `\ud83d\ude00`} {
+		text := strings.Repeat(piece, 8_000_000/len(piece))
+		f, err := read1([]byte(`{"device_traces": [[{"action": "alloc", "addr": 0, "size": 1, "user_metadata": "` + text + `"}]]}`))
+		if err != nil {
+			t.Errorf("%s: %v", piece, err)
+			continue
+		}
+		var want string
+		if err := json.Unmarshal([]byte(`"`+text+`"`), &want); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.Traces[0].Strings.Text(f.Traces[0].Events.At(0).Meta); got != want {
+			t.Errorf("%s: %d bytes instead of %d", piece, len(got), len(want))
+		}
+	}
 }

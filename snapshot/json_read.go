@@ -216,19 +216,24 @@ func (d *jsonDecoder) text() error {
 	d.pos++
 	plain := true
 	for {
-		i := bytes.IndexByte(d.buf[d.pos:d.end], '"')
-		part := d.buf[d.pos:d.end]
-		if i >= 0 {
-			part = part[:i]
-		}
-		if slash := bytes.IndexByte(part, '\\'); slash >= 0 {
-			plain = false
-			if d.pos+slash+1 < d.end { // what is escaped may be a quote
-				d.pos += slash + 2
-				continue
+		if plain {
+			i := bytes.IndexByte(d.buf[d.pos:d.end], '"')
+			part := d.buf[d.pos:d.end]
+			if i >= 0 {
+				part = part[:i]
 			}
-			d.pos += slash
-		} else if d.pos += len(part); i >= 0 {
+			slash := bytes.IndexByte(part, '\\')
+			if slash < 0 {
+				d.pos += len(part)
+				if i >= 0 {
+					break
+				}
+			} else {
+				plain = false
+				d.pos += slash
+			}
+		}
+		if !plain && d.escaped() {
 			break
 		}
 		if d.pos-start > d.limits.String {
@@ -249,6 +254,25 @@ func (d *jsonDecoder) text() error {
 		return err
 	}
 	return d.m.PushText(d.scratch)
+}
+
+// escaped goes to the end of a text with escapes, byte by byte: to look for the quote
+// again behind each escape would take time with the square of the length. It reports
+// whether the quote is there.
+func (d *jsonDecoder) escaped() bool {
+	for d.pos < d.end {
+		switch d.buf[d.pos] {
+		case '"':
+			return true
+		case '\\':
+			if d.pos+1 == d.end { // what is escaped may be a quote
+				return false
+			}
+			d.pos++
+		}
+		d.pos++
+	}
+	return false
 }
 
 func unescapeJSON(out, raw []byte) ([]byte, error) {

@@ -61,6 +61,15 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%s: %q", tt.name, got)
 		}
 	}
+	for settings, want := range map[string]string{
+		`{"PYTORCH_CUDA_ALLOC_CONF": "roundup_power2_divisions:1"}`: "",
+		`{"PYTORCH_CUDA_ALLOC_CONF": "roundup_power2_divisions:4"}`: "it is no multiple of 512 bytes",
+	} {
+		f := readText(t, `{"device_traces": [[{"action": "alloc", "addr": 4097, "size": 7, "stream": 0, "time_us": 1}]], "allocator_settings": `+settings+`}`)
+		if got := strings.Join(f.Warnings, "; "); !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("%s of %v: %q", settings, f.Traces[0].Writer, got)
+		}
+	}
 	f := readText(t, `{"segments": [{"device": 0, "address": 100, "total_size": 512, "blocks": []}]}`)
 	if got := strings.Join(f.Warnings, "; "); !strings.Contains(got, "segment 0 at 0x64") {
 		t.Errorf("%q", got)

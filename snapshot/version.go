@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"github.com/ashlar-mem/ashlar/pytorch"
+	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -25,12 +26,8 @@ type sign struct {
 // notes the version; other files show it by the fields that they have and lack.
 // See docs/versions.md for the table.
 func (b *builder) writer(p *parts) pytorch.Range {
-	if facts, ok := p.extra.Get(recorder.Key).(trace.Extra); ok {
-		if text, ok := facts.Get("torch").(string); ok {
-			if v, err := pytorch.Parse(text); err == nil && v >= pytorch.Oldest {
-				return pytorch.Exactly(v)
-			}
-		}
+	if v := noted(p.extra); v >= pytorch.Oldest {
+		return pytorch.Exactly(v)
 	}
 	signs := []sign{
 		{pytorch.Of(2, 3), p.settings.Known, p.complete},
@@ -48,7 +45,31 @@ func (b *builder) writer(p *parts) pytorch.Range {
 		seg := &b.segments.slice(p.segments[0].first, 1)[0]
 		signs = append(signs, sign{pytorch.Of(2, 1), seg.HasPool, true})
 	}
-	return narrowed(signs)
+	return knowing(narrowed(signs), p.settings.Conf)
+}
+
+// knowing narrows a range to the versions that know every key of a settings text:
+// others refuse it when they start. A key that the range leaves no room for was
+// refused, and tells nothing.
+func knowing(r pytorch.Range, conf string) pytorch.Range {
+	s, others, _ := settings.ParseKnown(conf)
+	for _, key := range append(s.Keys(), others...) {
+		if v := settings.Since(key); r.Has(v) {
+			r.First = max(r.First, v)
+		}
+	}
+	return r
+}
+
+// noted returns the version that our recorder or our engine wrote into a file, 0 if
+// neither did.
+func noted(fields trace.Extra) pytorch.Version {
+	text, ok := fields.Get(engineKey).(string)
+	if facts, recorded := fields.Get(recorder.Key).(trace.Extra); recorded && !ok {
+		text, _ = facts.Get("torch").(string)
+	}
+	v, _ := pytorch.Parse(text)
+	return v
 }
 
 // findHints looks for allocations at a given address, of which earlier versions have

@@ -45,6 +45,9 @@ func TestVersionDeduced(t *testing.T) {
 		{"our recorder's", strings.Replace(written(pytorch.Of(2, 11)), `{"segments"`, `{"ashlar": {"version": 1, "torch": "2.11.0+cu130"}, "segments"`, 1), "2.11"},
 		{"recorder without a version", strings.Replace(written(pytorch.Of(2, 11)), `{"segments"`, `{"ashlar": {"version": 1, "torch": "?"}, "segments"`, 1), "2.10 to 2.11"},
 		{"no events", strings.Split(written(pytorch.Of(2, 11)), `[[`)[0] + `[[]], "allocator_settings": {}}`, "2.3 to 2.4"},
+		{"a key of 2.11", strings.Replace(written(pytorch.Of(2, 11)), `CONF": ""`, `CONF": "large_segment_size_mb:32"`, 1), "2.11"},
+		{"a key of 2.6", strings.Replace(written(pytorch.Of(2, 6)), `CONF": ""`, `CONF": "max_non_split_rounding_mb:32"`, 1), "2.6 to 2.7"},
+		{"a key that was refused", strings.Replace(written(pytorch.Of(2, 9)), `CONF": ""`, `CONF": "large_segment_size_mb:32"`, 1), "2.9"},
 		{"memory_snapshot()", `[{"device": 0, "address": 512, "total_size": 512, "segment_pool_id": [0, 0], "blocks": []}]`, "2.1 or later"},
 	} {
 		f := readText(t, c.text)

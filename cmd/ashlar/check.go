@@ -123,6 +123,7 @@ func (o *checkOptions) rules(file string) (check.Rules, error) {
 }
 
 func (o *checkOptions) run(ctx context.Context, std stdio, file string, rules check.Rules) error {
+	defer saveMemory()()
 	f, err := o.measure(ctx, std, file, check.Choice{Device: o.device.choice(), Program: rules.Survives != nil, Leaks: rules.Leaks()})
 	if err != nil {
 		return err

@@ -190,6 +190,7 @@ func oneDevice(f *snapshot.File, d deviceFlag) (*snapshot.File, error) {
 
 // writeConverted writes the files.
 func writeConverted(ctx context.Context, std stdio, o *convertOptions, f *snapshot.File, format string, outs []string) error {
+	defer saveMemory()()
 	var files []*output
 	for _, name := range outs {
 		file, err := createOutput(ctx, name)

@@ -68,6 +68,7 @@ Exit status: 0 answered, whatever the difference; 2 the files or flags are wrong
 }
 
 func runDiff(ctx context.Context, std stdio, args []string, o *diffOptions) error {
+	defer saveMemory()()
 	moments, err := parseMoments(o.at)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
+	"github.com/ashlar-mem/ashlar/internal/answer/policies"
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/input"
@@ -281,5 +282,18 @@ func (o *reportOptions) whatif(ctx context.Context, std stdio, c *explain.Case, 
 		return nil
 	}
 	out.WhatIf = a
+	return o.policies(ctx, c, &q, out)
+}
+
+// policies puts the run through the other allocators.
+func (o *reportOptions) policies(ctx context.Context, c *explain.Case, q *whatif.Question, out *html.Input) error {
+	a, err := policies.Ask(ctx, c.Run, policies.Question{Policies: html.ReportedPolicies(), Limit: q.Limit, Memory: q.Memory, NoLimits: true})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return failure{fmt.Errorf("%s: %w", c.Name, err)}
+	}
+	out.Policies = a
 	return nil
 }

@@ -24,7 +24,9 @@ var reading = [][]string{
 	{"events", "IN"},
 	{"explain", "IN"},
 	{"whatif", "--set", "", "IN"},
+	{"policies", "IN"},
 	{"tune", "IN"},
+	{"tenants", "--limit", "1GiB", "--tenant", "a=IN"},
 	{"check", "--survives", "1GiB", "IN"},
 	{"report", "-o", "OUT/report.html", "IN"},
 	{"convert", "IN", "OUT/out.json"},
@@ -48,8 +50,8 @@ const hangs = time.Minute
 func inPlace(args []string, in, out string) []string {
 	args = slices.Clone(args)
 	for i, a := range args {
-		if a == "IN" {
-			args[i] = in
+		if a == "IN" || strings.HasSuffix(a, "=IN") {
+			args[i] = strings.TrimSuffix(a, "IN") + in
 		}
 		args[i] = strings.Replace(args[i], "OUT", out, 1)
 	}

@@ -67,6 +67,7 @@ func oneFile(cmd *cobra.Command, args []string) error {
 
 // collectStats collects the facts of an input.
 func collectStats(ctx context.Context, std stdio, in *input.Input, o stats.Options) (*stats.Document, error) {
+	defer saveMemory()()
 	p := startProgress(std, 0, "events replayed")
 	defer p.stop()
 	o.Progress = p.update

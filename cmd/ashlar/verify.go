@@ -103,6 +103,7 @@ type verification struct {
 }
 
 func (v *verification) run(cmd *cobra.Command, sources []oracle.Source) error {
+	defer saveMemory()()
 	p := startProgress(v.std, len(sources), "files verified")
 	err := oracle.VerifyAll(cmd.Context(), sources, oracle.Options{Device: v.options.device.number, Host: v.options.device.host, Version: v.options.pytorch.version}, func(i int, r *replay.Result, err error) {
 		p.pause(func() { v.one(sources[i].Name, r, err) })

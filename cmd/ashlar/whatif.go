@@ -82,15 +82,20 @@ wrong, or the command was interrupted, after printing what was known.`,
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
 	addVersionFlag(cmd, &o.pytorch)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		q, err := o.question()
+	cmd.RunE = asks(o.question, func(ctx context.Context, file string, q whatif.Question) error { return o.run(ctx, std, file, q) })
+	return cmd
+}
+
+// asks runs a command that puts a question, made from its flags, to a file.
+func asks[Q any](question func() (Q, error), run func(ctx context.Context, file string, q Q) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		q, err := question()
 		if err != nil {
 			return err
 		}
 		quietPipe()
-		return o.run(cmd.Context(), std, args[0], q)
+		return run(cmd.Context(), args[0], q)
 	}
-	return cmd
 }
 
 // emptyCacheFlag says when empty_cache() is called.
@@ -112,24 +117,40 @@ func (o *whatifOptions) question() (whatif.Question, error) {
 	if o.empty.When != "" {
 		runs++
 	}
-	switch {
-	case len(o.confs) == 0 && o.limit.text == "" && o.memory.text == "" && o.empty.When == "":
+	if len(o.confs) == 0 && o.limit.text == "" && o.memory.text == "" && o.empty.When == "" {
 		return q, errors.New("nothing to try: give --set CONF, or --limit, --device-memory or --empty-cache for the recorded settings")
-	case o.curve < 0 || o.curve > maxCurve:
-		return q, fmt.Errorf("--curve is %d: it must be from 1 to %s", o.curve, count(maxCurve))
-	case o.curve*runs > maxCurve:
-		return q, fmt.Errorf("--curve %d for %d settings is more than %s points in all: give fewer", o.curve, runs, count(maxCurve))
-	case o.curve > 0 && !o.json:
-		return q, errors.New("--curve is for --json: give it too")
 	}
+	if err := o.checkCurve(runs, "settings"); err != nil {
+		return q, err
+	}
+	var err error
+	q.Settings, err = o.settings()
+	return q, err
+}
+
+// checkCurve returns what is wrong with --curve for so many runs.
+func (o *whatifOptions) checkCurve(runs int, what string) error {
+	switch {
+	case o.curve < 0 || o.curve > maxCurve:
+		return fmt.Errorf("--curve is %d: it must be from 1 to %s", o.curve, count(maxCurve))
+	case o.curve*runs > maxCurve:
+		return fmt.Errorf("--curve %d for %d %s is more than %s points in all: give fewer", o.curve, runs, what, count(maxCurve))
+	case o.curve > 0 && !o.json:
+		return errors.New("--curve is for --json: give it too")
+	}
+	return nil
+}
+
+// settings reads --set.
+func (o *whatifOptions) settings() (out []whatif.Setting, err error) {
 	for _, conf := range o.confs {
 		s, err := whatif.ParseSetting(conf)
 		if err != nil {
-			return q, failure{fmt.Errorf("--set: %w", err)}
+			return nil, failure{fmt.Errorf("--set: %w", err)}
 		}
-		q.Settings = append(q.Settings, s)
+		out = append(out, s)
 	}
-	return q, nil
+	return out, nil
 }
 
 func (o *whatifOptions) run(ctx context.Context, std stdio, file string, q whatif.Question) error {
@@ -147,14 +168,16 @@ func (o *whatifOptions) run(ctx context.Context, std stdio, file string, q whati
 	err = printAnswer(std, o.json, whatif.NewDocument(about, a), func(w io.Writer) error {
 		return text.WhatIf(w, text.WhatIfHead{Subject: about, Events: t.Events.Len()}, a, std.style())
 	})
-	if err != nil {
-		return err
-	}
-	if a.Interrupted {
-		std.errorf("interrupted: %s of %s settings are answered", count(len(a.Results)), count(len(a.Results)+len(a.NotRun)))
+	return endAnswer(std, err, a.Interrupted, len(a.Results), len(a.NotRun), "settings")
+}
+
+// endAnswer ends a command that has printed what it knows; err is of printing it.
+func endAnswer(std stdio, err error, interrupted bool, answered, not int, what string) error {
+	if err == nil && interrupted {
+		std.errorf("interrupted: %s of %s %s are answered", count(answered), count(answered+not), what)
 		return status(exitInput)
 	}
-	return nil
+	return err
 }
 
 // ask puts the question to a trace.

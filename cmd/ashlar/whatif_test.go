@@ -13,6 +13,8 @@ const died = "../../testdata/snapshots/leak_graph-tight-default.pickle.gz"
 var answering = [][]string{
 	{"whatif", died, "--set", "expandable_segments:True"},
 	{"whatif", died, "--set", "expandable_segments:True", "--json"},
+	{"policies", died, "--policy", "best-fit"},
+	{"policies", died, "--policy", "best-fit", "--json"},
 	{"check", died, "--max-reserved", "1TiB", "--max-ooms", "1"},
 	{"check", died, "--survives", "1TiB", "--max-ooms", "1", "--json"},
 }

@@ -58,6 +58,7 @@ func TestWidth(t *testing.T) {
 		{"events --action oom " + leak, true},
 		{"whatif --set expandable_segments:True --set max_split_size_mb:64 " + leak, true},
 		{"whatif --set expandable_segments:True " + graph, true},
+		{"policies --policy best-fit,binning,managed --set max_split_size_mb:64 " + leak, true},
 		{"check " + leak, false},
 		{"check --max-reserved 1GiB --survives 1GiB --min-headroom 1GiB " + leak, false},
 		{"diff " + healthy + " " + leak, true},

@@ -164,6 +164,26 @@ ASHLAR_API int ashlar_set_oom_observer(ashlar_oom_observer observer);
 
 ASHLAR_API void ashlar_string_free(char *text);
 
+/* ---- Tenants: several users of a device, each with a guarantee (docs/tenants.md).
+ * A request belongs to the tenant that its stream is bound to, or else to
+ * "default"; a block is freed to its own tenant, whoever frees it. */
+
+/* What the tenants of a device have together. If it is not set, the first tenant
+ * sets it to what is reserved and free then. */
+ASHLAR_API int ashlar_tenant_set_limit(int device, uint64_t bytes);
+
+/* guarantee and ceiling are bytes; a ceiling of 0 is none. */
+ASHLAR_API int ashlar_tenant_create(int device, const char *name, uint64_t guarantee, uint64_t ceiling, int priority);
+ASHLAR_API int ashlar_tenant_resize(int device, const char *name, uint64_t guarantee, uint64_t ceiling, int priority);
+
+/* Fails while memory of the tenant is in use. Its streams are the default's then. */
+ASHLAR_API int ashlar_tenant_delete(int device, const char *name);
+ASHLAR_API int ashlar_tenant_bind_stream(int device, const char *name, void *stream);
+
+/* The statistics of a tenant, as ashlar_stats_json() has those of all; with NULL
+ * what the group's memory is used for. */
+ASHLAR_API char *ashlar_tenant_stats_json(int device, const char *name);
+
 /* ---- For tests. */
 
 /* Runs Go's garbage collector once. */

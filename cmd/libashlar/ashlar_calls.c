@@ -50,6 +50,19 @@ char *ashlar_snapshot_json(int device) { STRING(ashlarGoSnapshotJSON(device, &te
 int ashlar_force_gc(void) { CALL(ashlarGoCollect()); }
 char *ashlar_front_counters_json(int device) { STRING(ashlarGoFrontCounters(device, &text)); }
 
+int ashlar_tenant_set_limit(int device, uint64_t bytes) { CALL(ashlarGoTenantLimit(device, bytes, &text)); }
+int ashlar_tenant_create(int device, const char *name, uint64_t guarantee, uint64_t ceiling, int priority) {
+    CALL(ashlarGoTenantCreate(device, (char *)name, guarantee, ceiling, priority, &text));
+}
+int ashlar_tenant_resize(int device, const char *name, uint64_t guarantee, uint64_t ceiling, int priority) {
+    CALL(ashlarGoTenantResize(device, (char *)name, guarantee, ceiling, priority, &text));
+}
+int ashlar_tenant_delete(int device, const char *name) { CALL(ashlarGoTenantDelete(device, (char *)name, &text)); }
+int ashlar_tenant_bind_stream(int device, const char *name, void *stream) {
+    CALL(ashlarGoTenantBind(device, (char *)name, (uint64_t)(uintptr_t)stream, &text));
+}
+char *ashlar_tenant_stats_json(int device, const char *name) { STRING(ashlarGoTenantStats(device, (char *)name, &text)); }
+
 char *ashlar_snapshot_pickle(int device, size_t *length) {
     *length = 0;
     STRING(ashlarGoSnapshotPickle(device, length, &text));

@@ -7,8 +7,8 @@ import "C"
 // with other processes or devices, which is done by whole segments, and so
 // seldom that a walk over all of them will do.
 func (l *library) base(addr uint64) (start, size uint64) {
-	for n := range l.devices {
-		d := l.devices[n].Load()
+	for n := range l.slots {
+		d := l.slots[n].Load()
 		if d == nil {
 			continue
 		}

@@ -4,6 +4,7 @@
  * turn may be waiting for that one, so nobody waits for turns here. */
 #include "bridge.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "front_bins.h"
@@ -11,40 +12,41 @@
 #include "front_queue.h"
 #include "front_stack.h"
 
-struct outbox *front_outbox(int device) {
-    struct front *f = front_known(device);
-    return f != NULL ? &f->outbox : NULL;
+struct outbox *front_open(int slot, int device) {
+    struct front *f = front_known(slot);
+    if (f == NULL && (f = front_make(slot, device)) == NULL) return NULL;
+    return &f->outbox;
 }
 
 void front_fill(int device, bool all) {
     struct front *f = front_known(device);
     if (f == NULL) return;
-    lock_word(&f->lock);
+    lock_word(f->lock);
     if (all) {
         stack_forget(f);
         bins_spill(f, FRONT_KEEP_BLOCKS);
         if (f->queue.blocks > 0) f->changes++;
     }
     queue_send(f);
-    lock_unlock(&f->lock);
+    lock_unlock(f->lock);
 }
 
 void front_mode(int device, int off) {
     struct front *f = front_known(device);
-    if (f == NULL && (f = front_make(device)) == NULL) return;
-    lock_lock(&f->lock);
+    if (f == NULL) return;
+    lock_lock(f->lock);
     stack_forget(f);
     f->off = (uint32_t)off;
     f->epoch++;
     f->changes++;
-    lock_unlock(&f->lock);
+    lock_unlock(f->lock);
 }
 
 void front_read(int device, struct front_state *out) {
     memset(out, 0, sizeof *out);
     struct front *f = front_known(device);
     if (f == NULL) return;
-    lock_word(&f->lock);
+    lock_word(f->lock);
     out->counts = f->counts;
     out->hits = f->hits;
     out->misses = f->misses;
@@ -52,8 +54,8 @@ void front_read(int device, struct front_state *out) {
     out->queued = f->queued;
     out->direct = f->direct;
     out->returned = f->returned;
-    out->turns = f->lock.turns;
-    out->wasted = f->lock.wasted;
+    out->turns = f->lock->turns;
+    out->wasted = f->lock->wasted;
     out->unknown = atomic_load(&front_unknown);
     out->keep_blocks = f->shelf.blocks;
     out->keep_bytes = f->shelf.bytes;
@@ -62,13 +64,13 @@ void front_read(int device, struct front_state *out) {
     out->queued_blocks = f->queue.blocks + queue_sent(f);
     out->off = f->off;
     out->waiting = f->waiting;
-    lock_unlock(&f->lock);
+    lock_unlock(f->lock);
 }
 
 void front_reset_peaks(int device) {
     struct front *f = front_known(device);
     if (f == NULL) return;
-    lock_word(&f->lock);
+    lock_word(f->lock);
     struct counts *c = &f->counts;
     for (int k = SMALL; k <= LARGE; k++) {
         c->peak[k] = c->live[k];
@@ -76,30 +78,54 @@ void front_reset_peaks(int device) {
     }
     c->peak[ALL] = sums_of(&c->peak[SMALL], &c->peak[LARGE]);
     c->active_peak[ALL] = sums_of(&c->active_peak[SMALL], &c->active_peak[LARGE]);
-    lock_unlock(&f->lock);
+    lock_unlock(f->lock);
 }
 
 void front_reset_sums(int device) {
     struct front *f = front_known(device);
     if (f == NULL) return;
-    lock_word(&f->lock);
+    lock_word(f->lock);
     struct counts *c = &f->counts;
     for (int k = SMALL; k <= LARGE; k++) {
         c->up[k] = (struct sums){0};
         c->live0[k] = c->live[k];
         c->waiting0[k] = c->waiting[k];
     }
-    lock_unlock(&f->lock);
+    lock_unlock(f->lock);
+}
+
+bool front_bind(int device, uint64_t stream, int slot) {
+    struct bindings *b = atomic_load_explicit(&front_bindings[device], memory_order_relaxed);
+    if (b == NULL) {
+        if ((b = calloc(1, sizeof *b)) == NULL) return false;
+        atomic_store_explicit(&front_bindings[device], b, memory_order_release);
+    }
+    for (uint32_t i = bound_place(stream + 1);; i = (i + 1) % FRONT_BOUND) {
+        const uint64_t key = atomic_load_explicit(&b->at[i].key, memory_order_relaxed);
+        if (key != 0 && key != stream + 1) continue;
+        if (key == 0 && 2 * b->used++ >= FRONT_BOUND) return false; /* searches end at a free place */
+        atomic_store_explicit(&b->at[i].slot, (uint32_t)slot, memory_order_relaxed);
+        atomic_store_explicit(&b->at[i].key, stream + 1, memory_order_release);
+        return true;
+    }
+}
+
+void front_unbind(int device, int slot) {
+    struct bindings *b = atomic_load_explicit(&front_bindings[device], memory_order_relaxed);
+    if (b == NULL) return;
+    for (uint32_t i = 0; i < FRONT_BOUND; i++)
+        if (atomic_load_explicit(&b->at[i].slot, memory_order_relaxed) == (uint32_t)slot)
+            atomic_store_explicit(&b->at[i].slot, (uint32_t)device, memory_order_relaxed);
 }
 
 void front_waiting(int device, const struct reply *r) {
     struct front *f = front_known(device);
     if (f == NULL) return;
-    lock_word(&f->lock);
+    lock_word(f->lock);
     count_waiting(f, r);
     stack_forget(f); /* memory may have been released */
     f->changes++;
-    lock_unlock(&f->lock);
+    lock_unlock(f->lock);
 }
 
 bool front_accepts(bool (*accept)(void *ctx, void *stream), uintptr_t ctx, uint64_t stream) {

@@ -66,7 +66,9 @@ struct outbox {
     uint64_t block[OUTBOX];  /* number n at n % OUTBOX */
 };
 
-struct outbox *front_outbox(int device); /* NULL if the device was never used */
+/* The outbox of a slot that belongs to a device. Makes the front if there is none, off; NULL
+ * if there can be none. */
+struct outbox *front_open(int slot, int device);
 /* Fills the outbox: with what is queued, or also with all that is held. With all,
  * what it leaves in use can no longer be undone: Go is about to look at the
  * engine, or to change it. Go calls it with the engine's lock, so nobody may
@@ -77,6 +79,11 @@ void front_mode(int device, int off);
 void front_read(int device, struct front_state *out);
 void front_reset_peaks(int device);
 void front_reset_sums(int device);
+/* Has requests of a device on a stream go to a slot. Go calls it one at a time.
+ * False if there is no room. */
+bool front_bind(int device, uint64_t stream, int slot);
+/* Gives the streams of a slot back to the device. */
+void front_unbind(int device, int slot);
 /* The engine's word on what waits, from a call that did not come through C. */
 void front_waiting(int device, const struct reply *r);
 

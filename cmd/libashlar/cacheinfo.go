@@ -5,11 +5,13 @@ import "C"
 
 // cacheInfo is [alloc.Allocator.CacheInfo] of a device.
 func (l *library) cacheInfo(n int, guess uint64) (uint64, error) {
-	d, err := l.device(n)
-	if err != nil {
-		return 0, err
+	all, err := l.ofDevice(n)
+	for _, d := range all {
+		if guess, err = d.alloc.CacheInfo(guess); err != nil {
+			break
+		}
 	}
-	return d.alloc.CacheInfo(guess)
+	return guess, err
 }
 
 //export ashlarGoCacheInfo

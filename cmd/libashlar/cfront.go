@@ -4,6 +4,7 @@ package main
 import "C"
 
 import (
+	"errors"
 	"sync/atomic"
 
 	"github.com/ashlar-mem/ashlar/alloc"
@@ -18,8 +19,8 @@ type cFront struct{}
 // cBox is the outbox of a device, in C's memory.
 type cBox struct{ in *C.struct_outbox }
 
-func (cFront) box(device int) outbox {
-	if b := C.front_outbox(C.int(device)); b != nil {
+func (cFront) open(slot, device int) outbox {
+	if b := C.front_open(C.int(slot), C.int(device)); b != nil {
 		return cBox{b}
 	}
 	return nil
@@ -41,6 +42,15 @@ func (cFront) fill(device int, all bool) { C.front_fill(C.int(device), C.bool(al
 func (cFront) mode(device int, off bool) { C.front_mode(C.int(device), C.int(flag(off))) }
 func (cFront) resetPeaks(device int)     { C.front_reset_peaks(C.int(device)) }
 func (cFront) resetSums(device int)      { C.front_reset_sums(C.int(device)) }
+
+func (cFront) bind(device int, stream uint64, slot int) error {
+	if !C.front_bind(C.int(device), C.uint64_t(stream), C.int(slot)) {
+		return errors.New("no more streams can be bound to tenants")
+	}
+	return nil
+}
+
+func (cFront) unbind(device, slot int) { C.front_unbind(C.int(device), C.int(slot)) }
 
 func (cFront) waiting(device int, w *alloc.Waiting) {
 	var r C.struct_reply

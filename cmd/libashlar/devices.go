@@ -10,17 +10,22 @@ import (
 	"sync/atomic"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/alloc/tenant"
 	"github.com/ashlar-mem/ashlar/driver"
 )
 
-// maxDevices is how many devices a process can use.
-const maxDevices = 64
+// maxDevices is how many devices a process can use. Slots from there on are
+// tenants: each has an allocator and a front of its own.
+const (
+	maxDevices = 64
+	maxSlots   = 256
+)
 
-// front is the cache in C as Go sees it.
+// front is the cache in C as Go sees it. What it calls a device is a slot.
 type front interface {
-	// box returns the outbox, through which the front returns blocks to the engine;
-	// nil if there can be none.
-	box(device int) outbox
+	// open makes the front of a slot that belongs to a device, and returns its outbox, through which it
+	// returns blocks to the engine; nil if there can be none.
+	open(slot, device int) outbox
 	// fill moves queued blocks into the outbox; with all, held blocks too.
 	fill(device int, all bool)
 	// mode sets whether the front may hold blocks. It will not hold blocks that are
@@ -30,6 +35,10 @@ type front interface {
 	resetPeaks(device int)
 	resetSums(device int)
 	waiting(device int, w *alloc.Waiting)
+	// bind has the requests of a device on a stream go to a slot.
+	bind(device int, stream uint64, slot int) error
+	// unbind gives the streams of a slot back to the device.
+	unbind(device, slot int)
 }
 
 // outbox holds freed blocks for the engine.
@@ -45,14 +54,17 @@ type library struct {
 	front front
 	open  func(n int) (driver.Driver, error)
 
-	devices [maxDevices]atomic.Pointer[device] // made at first use
-	ooms    atomic.Uint64                      // requests that failed for want of memory
+	slots [maxSlots]atomic.Pointer[device] // devices are made at first use
+	ooms  atomic.Uint64                    // requests that failed for want of memory
 
-	mu      sync.Mutex // guards what follows, and the making of devices
-	cfg     config
-	failed  error // why the settings could not be read
-	history historyMode
-	written map[string]bool // paths of oom_snapshot that were written
+	mu       sync.Mutex // guards what follows, and the making of devices
+	cfg      config
+	failed   error // why the settings could not be read
+	history  historyMode
+	written  map[string]bool // paths of oom_snapshot that were written
+	tenants  []tenantSpec    // of ASHLAR_TENANTS
+	hold     bool            // their guarantees are held
+	nextSlot int             // for a tenant
 }
 
 // historyMode says whether events are recorded.
@@ -63,8 +75,9 @@ type historyMode struct {
 
 func newLibrary(f front, lookup func(string) (string, bool)) *library {
 	o := &opener{lookup: lookup}
-	l := &library{front: f, open: o.open, written: map[string]bool{}}
+	l := &library{front: f, open: o.open, written: map[string]bool{}, nextSlot: maxDevices}
 	l.cfg, l.failed = readConfig(lookup)
+	l.readTenants(lookup)
 	if n := l.cfg.own.history; n > 0 {
 		l.history = historyMode{on: true, max: n}
 	}
@@ -90,12 +103,16 @@ func setCollector(history bool) {
 	debug.SetGCPercent(-1)
 }
 
-// device is an allocator with its place in the process.
+// device is an allocator with its place in the process: that of a device, which
+// serves the streams that no tenant has, or that of a tenant.
 type device struct {
-	index int
-	lib   *library
-	alloc *alloc.Allocator
-	box   outbox
+	index  int // its slot
+	number int // of the GPU
+	lib    *library
+	group  *tenant.Group // of the GPU
+	tenant *tenant.Tenant
+	alloc  *alloc.Allocator
+	box    outbox
 
 	changing sync.Mutex // one change at a time
 
@@ -109,16 +126,27 @@ func (l *library) device(n int) (*device, error) {
 	if uint(n) >= maxDevices {
 		return nil, fmt.Errorf("there is no device %d", n)
 	}
-	if d := l.devices[n].Load(); d != nil {
+	if d := l.slots[n].Load(); d != nil {
 		return d, nil
 	}
 	return l.makeDevice(n)
 }
 
+// slot returns what the front calls a device.
+func (l *library) slot(n int) (*device, error) {
+	if n < maxDevices {
+		return l.device(n)
+	}
+	if d := l.slots[n].Load(); d != nil {
+		return d, nil
+	}
+	return nil, errors.New("the tenant of the stream was deleted meanwhile")
+}
+
 func (l *library) makeDevice(n int) (*device, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if d := l.devices[n].Load(); d != nil {
+	if d := l.slots[n].Load(); d != nil {
 		return d, nil
 	}
 	if l.failed != nil {
@@ -128,31 +156,66 @@ func (l *library) makeDevice(n int) (*device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("device %d cannot be used: %w", n, err)
 	}
-	d := &device{index: n, lib: l, fraction: l.cfg.engine.PerProcessMemoryFraction, captures: map[alloc.PoolID][]*alloc.Capture{}}
-	d.alloc = alloc.New(drv, alloc.WithDevice(n), alloc.WithSettings(l.cfg.engine), alloc.WithBorrower(d))
-	if l.history.on {
-		d.alloc.RecordHistory(alloc.HistoryOptions{MaxEntries: l.history.max})
+	g, err := tenant.New(drv, unlimited, tenant.Options{Hold: l.hold})
+	if err != nil {
+		return nil, fmt.Errorf("device %d cannot be used: %w", n, err)
 	}
-	d.lib.front.mode(n, true) // there is a front now, and its outbox
-	if d.box = l.front.box(n); d.box == nil {
-		return nil, fmt.Errorf("device %d cannot be used: no host memory for the front cache", n)
+	d, err := l.makeSlot(n, n, g, defaultTenant, tenant.Terms{})
+	if err != nil {
+		return nil, fmt.Errorf("device %d cannot be used: %w", n, err)
 	}
-	d.setMode(l.cfg.own.frontCache)
-	l.devices[n].Store(d)
+	if err := l.addTenants(d, drv); err != nil {
+		l.failed = fmt.Errorf("%s, device %d: %w", tenantsVariable, n, err)
+		return nil, l.failed
+	}
+	l.slots[n].Store(d)
 	return d, nil
 }
 
-// eachDevice calls f for every device that was made.
+// makeSlot makes a tenant of a device, with a front of its own.
+func (l *library) makeSlot(slot, number int, g *tenant.Group, name string, terms tenant.Terms) (*device, error) {
+	d := &device{index: slot, number: number, lib: l, group: g, fraction: l.cfg.engine.PerProcessMemoryFraction, captures: map[alloc.PoolID][]*alloc.Capture{}}
+	if d.box = l.front.open(slot, number); d.box == nil {
+		return nil, errors.New("no host memory for the front cache")
+	}
+	var err error
+	if d.tenant, err = g.Add(name, terms, alloc.WithDevice(number), alloc.WithSettings(l.cfg.engine), alloc.WithBorrower(d)); err != nil {
+		return nil, err
+	}
+	d.alloc = d.tenant.Allocator()
+	if l.history.on {
+		d.alloc.RecordHistory(alloc.HistoryOptions{MaxEntries: l.history.max})
+	}
+	d.setMode(l.cfg.own.frontCache)
+	return d, nil
+}
+
+// eachDevice calls f for every device that was made, and every tenant.
 func (l *library) eachDevice(f func(*device) error) error {
 	var failed []error
-	for n := range l.devices {
-		if d := l.devices[n].Load(); d != nil {
+	for n := range l.slots {
+		if d := l.slots[n].Load(); d != nil {
 			if err := f(d); err != nil {
-				failed = append(failed, fmt.Errorf("device %d: %w", n, err))
+				failed = append(failed, fmt.Errorf("device %d: %w", d.number, err))
 			}
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// ofDevice returns a device, which is made at its first use, and its tenants.
+func (l *library) ofDevice(n int) ([]*device, error) {
+	first, err := l.device(n)
+	if err != nil {
+		return nil, err
+	}
+	all := []*device{first}
+	for i := maxDevices; i < maxSlots; i++ {
+		if d := l.slots[i].Load(); d != nil && d.number == n {
+			all = append(all, d)
+		}
+	}
+	return all, nil
 }
 
 // setMode lets the front hold blocks if that is wanted and the engine allows it now.

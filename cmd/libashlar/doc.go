@@ -19,6 +19,7 @@
 //	bridge.c, cfront.go    calls from Go to the front
 //	export.go              the entry to Go: one crossing for each miss
 //	devices.go, serve.go   an allocator for each device, made at first use
+//	tenants.go             further ones for tenants, which have streams of the device (docs/tenants.md)
 //	drivers.go             where memory comes from: driver/cuda, or driver/sim
 //
 // # Why there is C
@@ -64,6 +65,10 @@
 // differ, and with them inactive_split and a few MiB of reserved memory. C counts
 // what is handed out and freed (front_count.h); these counts replace the engine's
 // in the statistics (stats.go). front_cache:False switches the front off.
+//
+// A device or a tenant of it is a slot, with an engine and a front of its own; the
+// front finds the slot of a request by its stream, and that of a free by the
+// block's record. All slots of a device share its lock.
 //
 // A table over the bits of the address leads from a pointer to its record
 // (front_table.c). One lock guards a device's front; front_lock.h describes how

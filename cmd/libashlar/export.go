@@ -18,6 +18,7 @@ import (
 	"unsafe"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/alloc/tenant"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
 
@@ -208,6 +209,42 @@ func ashlarGoSnapshotJSON(device C.int, text **C.char) *C.char {
 //export ashlarGoFrontCounters
 func ashlarGoFrontCounters(device C.int, text **C.char) *C.char {
 	s, err := lib().frontJSON(int(device))
+	return result(s, err, text)
+}
+
+// terms are those of a tenant as C gives them.
+func terms(guarantee, ceiling C.uint64_t, priority C.int) tenant.Terms {
+	return tenant.Terms{Guarantee: uint64(guarantee), Ceiling: uint64(ceiling), Priority: int(priority)}
+}
+
+//export ashlarGoTenantLimit
+func ashlarGoTenantLimit(device C.int, bytes C.uint64_t, text **C.char) C.int {
+	return code(lib().tenantLimit(int(device), uint64(bytes)), text)
+}
+
+//export ashlarGoTenantCreate
+func ashlarGoTenantCreate(device C.int, name *C.char, guarantee, ceiling C.uint64_t, priority C.int, text **C.char) C.int {
+	return code(lib().createTenant(int(device), C.GoString(name), terms(guarantee, ceiling, priority)), text)
+}
+
+//export ashlarGoTenantResize
+func ashlarGoTenantResize(device C.int, name *C.char, guarantee, ceiling C.uint64_t, priority C.int, text **C.char) C.int {
+	return code(lib().resizeTenant(int(device), C.GoString(name), terms(guarantee, ceiling, priority)), text)
+}
+
+//export ashlarGoTenantDelete
+func ashlarGoTenantDelete(device C.int, name *C.char, text **C.char) C.int {
+	return code(lib().deleteTenant(int(device), C.GoString(name)), text)
+}
+
+//export ashlarGoTenantBind
+func ashlarGoTenantBind(device C.int, name *C.char, stream C.uint64_t, text **C.char) C.int {
+	return code(lib().bindStream(int(device), C.GoString(name), uint64(stream)), text)
+}
+
+//export ashlarGoTenantStats
+func ashlarGoTenantStats(device C.int, name *C.char, text **C.char) *C.char {
+	s, err := lib().tenantStatsJSON(int(device), goText(name))
 	return result(s, err, text)
 }
 

@@ -19,27 +19,35 @@
 #include "front_queue.h"
 #include "front_stack.h"
 
-_Atomic(struct front *) fronts[FRONT_DEVICES];
+_Atomic(struct front *) fronts[FRONT_SLOTS];
+_Atomic(struct bindings *) front_bindings[FRONT_DEVICES];
 _Atomic uint64_t front_unknown;
 
 _Static_assert(FRONT_UNIT == 1 << FRONT_UNIT_BITS, "both name the unit of addresses");
 
-struct front *front_make(int device) {
-    if ((unsigned)device >= FRONT_DEVICES) {
-        char text[64];
-        snprintf(text, sizeof text, "there is no device %d", device);
-        error_set(ASHLAR_FAILED, text);
+static int no_device(int device) {
+    char text[64];
+    snprintf(text, sizeof text, "there is no device %d", device);
+    return error_set(ASHLAR_FAILED, text);
+}
+
+struct front *front_make(int slot, int device) {
+    if ((unsigned)slot >= FRONT_SLOTS) {
+        no_device(slot);
         return NULL;
     }
+    struct front *of = NULL;
+    if (slot != device && (of = front_known(device)) == NULL && (of = front_make(device, device)) == NULL) return NULL;
     struct front *f = mmap(NULL, sizeof *f, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (f == MAP_FAILED) {
         error_set(ASHLAR_FAILED, "no host memory for the front cache");
         return NULL;
     }
-    f->device = (uint8_t)device;
+    f->slot = (uint8_t)slot;
+    f->lock = of != NULL ? of->lock : &f->own;
     f->off = 1; /* until Go has set the device up */
     struct front *other = NULL;
-    if (atomic_compare_exchange_strong(&fronts[device], &other, f)) return f;
+    if (atomic_compare_exchange_strong(&fronts[slot], &other, f)) return f;
     munmap(f, sizeof *f);
     return other;
 }
@@ -93,12 +101,12 @@ static void give_back(struct front *f, uint64_t addr) {
     struct reply reply = {0};
     queue_send(f);
     const uint64_t begun = crossing_begin(f);
-    lock_unlock(&f->lock);
-    ashlarGoFree(f->device, addr, (char *)metadata_current(), &reply);
+    lock_unlock(f->lock);
+    ashlarGoFree(f->slot, addr, (char *)metadata_current(), &reply);
     if (reply.text != NULL && !atomic_flag_test_and_set(&told))
         fprintf(stderr, "ashlar: a free failed: %s; further failures are not shown\n", reply.text);
     free(reply.text);
-    lock_lock(&f->lock);
+    lock_lock(f->lock);
     crossing_end(f, begun);
     learn(f, &reply);
 }
@@ -108,7 +116,7 @@ static void record_fill(struct front *f, struct record *r, const struct reply *r
     r->size = reply->size;
     r->requested = size;
     r->stream = stream;
-    r->device = f->device;
+    r->slot = f->slot;
     r->large = reply->large;
     r->again = reply->again;
     r->keep = 0;
@@ -138,7 +146,7 @@ static void settle(struct front *f, uint32_t id, struct record *r, const struct 
 
 /* Asks the engine, which takes what is queued back first. Called with the lock,
  * returns without. */
-static __attribute__((noinline)) int miss(struct front *f, uint64_t size, uint64_t stream, void **out) {
+static __attribute__((noinline)) int miss(struct front *f, int device, uint64_t size, uint64_t stream, void **out) {
     stack_give_back(f);
     queue_send(f);
     f->misses++;
@@ -147,12 +155,12 @@ static __attribute__((noinline)) int miss(struct front *f, uint64_t size, uint64
     struct reply reply = {0};
     int code = ASHLAR_FAILED;
     if (r == NULL) {
-        lock_unlock(&f->lock);
+        lock_unlock(f->lock);
         return error_set(code, "no host memory to keep track of device memory");
     }
     const uint64_t begun = crossing_begin(f);
-    lock_unlock(&f->lock);
-    code = ashlarGoMalloc(f->device, size, stream, (char *)metadata_current(), &reply);
+    lock_unlock(f->lock);
+    code = ashlarGoMalloc(f->slot, size, stream, (char *)metadata_current(), &reply);
     bool entered = false;
     if (code == ASHLAR_OK) {
         record_fill(f, r, &reply, size, stream);
@@ -160,7 +168,7 @@ static __attribute__((noinline)) int miss(struct front *f, uint64_t size, uint64
         entered = table_set(reply.addr, reply.size, id);
     }
 
-    lock_lock(&f->lock);
+    lock_lock(f->lock);
     const bool alone = crossing_end(f, begun);
     learn(f, &reply);
     settle(f, id, entered ? r : NULL, &reply, alone);
@@ -172,7 +180,7 @@ static __attribute__((noinline)) int miss(struct front *f, uint64_t size, uint64
         f->spare = id;
         if (code == ASHLAR_OK) give_back(f, reply.addr);
     }
-    lock_unlock(&f->lock);
+    lock_unlock(f->lock);
 
     if (entered) {
         *out = (void *)reply.addr;
@@ -180,7 +188,7 @@ static __attribute__((noinline)) int miss(struct front *f, uint64_t size, uint64
     }
     if (code == ASHLAR_OK) return error_set(ASHLAR_FAILED, "no host memory to keep track of device memory");
     if (reply.text == NULL) return error_set(code, "the allocator failed and did not say why");
-    if (code == ASHLAR_OOM) observers_call(f->device, reply.tried, reply.total, reply.free);
+    if (code == ASHLAR_OOM) observers_call(device, reply.tried, reply.total, reply.free);
     return error_take(code, reply.text);
 }
 
@@ -188,9 +196,11 @@ int ashlar_front_malloc(size_t size, int device, void *stream, void **out) {
     *out = NULL;
     if (!gate_open()) return gate_refuse();
     if (size == 0) return ASHLAR_OK;
-    struct front *f = front_known(device);
-    if (__builtin_expect(f == NULL, 0) && (f = front_make(device)) == NULL) return ASHLAR_FAILED;
-    lock_lock(&f->lock);
+    const int slot = front_slot(device, (uint64_t)stream);
+    if (__builtin_expect(slot < 0, 0)) return no_device(device);
+    struct front *f = front_known(slot);
+    if (__builtin_expect(f == NULL, 0) && (f = front_make(slot, device)) == NULL) return ASHLAR_FAILED;
+    lock_lock(f->lock);
     if (__builtin_expect(!f->off && !f->waiting, 1)) {
         uint32_t id = stack_redo(f, size, (uint64_t)stream);
         if (id == 0) id = bins_pop(f, size, (uint64_t)stream);
@@ -199,11 +209,11 @@ int ashlar_front_malloc(size_t size, int device, void *stream, void **out) {
             count_malloc(f, r);
             f->hits++;
             *out = (void *)r->addr;
-            lock_unlock(&f->lock);
+            lock_unlock(f->lock);
             return ASHLAR_OK;
         }
     }
-    return miss(f, size, (uint64_t)stream, out);
+    return miss(f, device, size, (uint64_t)stream, out);
 }
 
 /* A pointer that is not allocated: said once, counted always. */
@@ -232,7 +242,7 @@ static __attribute__((noinline)) void give_up(struct front *f, uint32_t id, stru
         queue_push(f, id, r);
         if (f->queue.blocks >= FRONT_BATCH) give_back(f, 0);
     }
-    lock_unlock(&f->lock);
+    lock_unlock(f->lock);
 }
 
 void ashlar_front_free(void *p, size_t size, int device, void *stream) {
@@ -244,11 +254,11 @@ void ashlar_front_free(void *p, size_t size, int device, void *stream) {
         return;
     }
     struct record *r = record_at(id);
-    struct front *f = front_known(r->device);
+    struct front *f = front_known(r->slot);
     if (__builtin_expect(f == NULL, 0)) return;
-    lock_lock(&f->lock);
+    lock_lock(f->lock);
     if (__builtin_expect(r->state != RECORD_LIVE || r->addr != (uint64_t)p, 0)) {
-        lock_unlock(&f->lock);
+        lock_unlock(f->lock);
         unknown(p);
         return;
     }
@@ -256,7 +266,7 @@ void ashlar_front_free(void *p, size_t size, int device, void *stream) {
     const bool may = r->again && r->epoch == f->epoch && !f->off;
     if (__builtin_expect(may && (r->large ? stack_undo(f, id, r) : r->keep && bins_push(f, id, r)), 1)) {
         f->held++;
-        lock_unlock(&f->lock);
+        lock_unlock(f->lock);
         return;
     }
     give_up(f, id, r, !may);
@@ -268,13 +278,13 @@ int ashlar_front_record_stream(void *p, void *stream) {
     const uint32_t id = table_get((uint64_t)p);
     if (id == 0) return ASHLAR_OK;
     struct record *r = record_at(id);
-    struct front *f = front_known(r->device);
+    struct front *f = front_known(r->slot);
     if (f == NULL) return ASHLAR_OK;
-    lock_lock(&f->lock);
+    lock_lock(f->lock);
     const bool other = r->state == RECORD_LIVE && r->addr == (uint64_t)p && r->stream != (uint64_t)stream;
     if (other) r->again = 0; /* its free is the engine's business */
-    lock_unlock(&f->lock);
+    lock_unlock(f->lock);
     if (!other) return ASHLAR_OK;
     char *text = NULL;
-    return error_take(ashlarGoRecordStream(f->device, (uint64_t)p, (uint64_t)stream, &text), text);
+    return error_take(ashlarGoRecordStream(f->slot, (uint64_t)p, (uint64_t)stream, &text), text);
 }

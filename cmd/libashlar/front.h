@@ -15,6 +15,8 @@
 
 enum {
     FRONT_DEVICES = 64,
+    FRONT_SLOTS = 256, /* the devices, and then tenants */
+    FRONT_BOUND = 512, /* places for streams that belong to tenants; half of them are used */
     FRONT_UNIT_BITS = 9, /* blocks begin at multiples of 512 bytes */
     FRONT_BATCH = 256,   /* queued frees that are worth a crossing */
     FRONT_STACK = 4096,  /* large blocks that can be undone */
@@ -41,7 +43,7 @@ struct record {
     uint64_t stream;
     uint32_t next;  /* in its bin, in the queue, or among the spare ones; 0 ends the list */
     uint32_t epoch; /* of the front when it was handed out */
-    uint8_t device;
+    uint8_t slot;
     uint8_t large; /* kind of its pool */
     uint8_t again; /* the engine allows to hand it out again */
     uint8_t keep;  /* a small one of a size that comes again */
@@ -145,12 +147,13 @@ struct stack {
 };
 
 struct front {
-    struct lock lock;
+    struct lock own;
 
-    _Alignas(64) uint32_t off; /* nothing is held, everything asks the engine */
+    _Alignas(64) struct lock *lock; /* of the device: its tenants share it, so that threads take turns as without them */
+    uint32_t off;              /* nothing is held, everything asks the engine */
     uint32_t epoch;            /* rises when blocks handed out before may not be held */
     bool waiting;              /* freed blocks wait for other streams: the engine wants to be asked */
-    uint8_t device;
+    uint8_t slot;              /* of a device or a tenant */
     uint32_t spare;            /* records */
     uint32_t crossings;        /* calls of the engine under way */
     uint64_t changes;          /* rises whenever the engine may have changed, see front.c */
@@ -167,13 +170,39 @@ struct front {
     struct bin bins[FRONT_BINS];
 };
 
-struct front *front_make(int device); /* NULL and an error text if there cannot be one */
-extern _Atomic(struct front *) fronts[FRONT_DEVICES];
+struct front *front_make(int slot, int device); /* NULL and an error text if there cannot be one */
+extern _Atomic(struct front *) fronts[FRONT_SLOTS];
 
-/* The front of a device; NULL if it was never used. */
-static inline struct front *front_known(int device) {
-    if (__builtin_expect((unsigned)device >= FRONT_DEVICES, 0)) return NULL;
-    return atomic_load_explicit(&fronts[device], memory_order_acquire);
+/* The front of a slot; NULL if it was never used. */
+static inline struct front *front_known(int slot) {
+    if (__builtin_expect((unsigned)slot >= FRONT_SLOTS, 0)) return NULL;
+    return atomic_load_explicit(&fronts[slot], memory_order_acquire);
+}
+
+/* The streams of a device that belong to tenants, in a table by hash. Places are
+ * taken and never given back; a stream may move to another slot. */
+struct bound {
+    _Atomic uint64_t key; /* stream + 1; 0 for a free place */
+    _Atomic uint32_t slot;
+};
+struct bindings {
+    uint32_t used;
+    struct bound at[FRONT_BOUND];
+};
+extern _Atomic(struct bindings *) front_bindings[FRONT_DEVICES];
+
+static inline uint32_t bound_place(uint64_t key) { return (uint32_t)(key * 0x9E3779B97F4A7C15ull >> 32) % FRONT_BOUND; }
+
+/* The slot that serves a device's stream; -1 if there is no such device. */
+static inline int front_slot(int device, uint64_t stream) {
+    if (__builtin_expect((unsigned)device >= FRONT_DEVICES, 0)) return -1;
+    struct bindings *b = atomic_load_explicit(&front_bindings[device], memory_order_acquire);
+    if (__builtin_expect(b == NULL, 1)) return device;
+    for (uint32_t i = bound_place(stream + 1);; i = (i + 1) % FRONT_BOUND) {
+        const uint64_t key = atomic_load_explicit(&b->at[i].key, memory_order_acquire);
+        if (key == stream + 1) return (int)atomic_load_explicit(&b->at[i].slot, memory_order_relaxed);
+        if (key == 0) return device;
+    }
 }
 
 uint32_t record_new(struct front *f); /* 0 if there is no memory */

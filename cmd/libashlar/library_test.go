@@ -15,13 +15,15 @@ import (
 // emptyFront is a front that never holds anything.
 type emptyFront struct{ off bool }
 
-func (*emptyFront) box(int) outbox              { return emptyBox{} }
+func (*emptyFront) open(int, int) outbox        { return emptyBox{} }
 func (*emptyFront) fill(int, bool)              {}
 func (f *emptyFront) mode(_ int, off bool)      { f.off = off }
 func (*emptyFront) read(int) frontState         { return frontState{} }
 func (*emptyFront) resetPeaks(int)              {}
 func (*emptyFront) resetSums(int)               {}
 func (*emptyFront) waiting(int, *alloc.Waiting) {}
+func (*emptyFront) unbind(int, int)             {}
+func (*emptyFront) bind(int, uint64, int) error { return nil }
 
 type emptyBox struct{}
 
@@ -34,7 +36,7 @@ type queueFront struct {
 	queue []uint64
 }
 
-func (f *queueFront) box(int) outbox { return queueBox{f} }
+func (f *queueFront) open(int, int) outbox { return queueBox{f} }
 
 type queueBox struct{ *queueFront }
 

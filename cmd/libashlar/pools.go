@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/ashlar-mem/ashlar/alloc"
@@ -13,11 +14,17 @@ func (l *library) beginPool(n int, id alloc.PoolID, accept func(stream uint64) b
 	if id == (alloc.PoolID{}) {
 		return fmt.Errorf("pool %v is the default pool: captures need one of their own", id)
 	}
-	d, err := l.device(n)
-	if err != nil {
-		return err
+	all, err := l.ofDevice(n)
+	for _, d := range all {
+		err = errors.Join(err, d.beginPool(id, accept))
 	}
-	return d.withFrontOff(l.frontCache(), func() error {
+	return err
+}
+
+// beginPool does so for one tenant: nobody knows yet which streams a capture will
+// have.
+func (d *device) beginPool(id alloc.PoolID, accept func(stream uint64) bool) error {
+	return d.withFrontOff(d.lib.frontCache(), func() error {
 		c, err := d.alloc.BeginCapture(id, accept)
 		if err != nil {
 			return err
@@ -31,15 +38,17 @@ func (l *library) beginPool(n int, id alloc.PoolID, accept func(stream uint64) b
 
 // endPool stops directing requests to the pool.
 func (l *library) endPool(n int, id alloc.PoolID) error {
-	d, err := l.device(n)
-	if err != nil {
-		return err
+	all, err := l.ofDevice(n)
+	for _, d := range all {
+		c := d.newest(id)
+		switch {
+		case c != nil:
+			err = errors.Join(err, d.withFrontOff(l.frontCache(), c.End))
+		case d.index == n: // a tenant may be younger than the pool
+			return &alloc.PoolError{ID: id, Problem: "does not receive allocations"}
+		}
 	}
-	c := d.newest(id)
-	if c == nil {
-		return &alloc.PoolError{ID: id, Problem: "does not receive allocations"}
-	}
-	return d.withFrontOff(l.frontCache(), c.End)
+	return err
 }
 
 // newest is the capture that was begun last for a pool: only that one can be
@@ -57,14 +66,21 @@ func (d *device) newest(id alloc.PoolID) *alloc.Capture {
 // releasePool pays back one beginPool. After the last one the pool's memory may
 // be released.
 func (l *library) releasePool(n int, id alloc.PoolID) error {
-	d, err := l.device(n)
-	if err != nil {
-		return err
+	all, err := l.ofDevice(n)
+	for _, d := range all {
+		err = errors.Join(err, d.releasePool(id))
 	}
+	return err
+}
+
+func (d *device) releasePool(id alloc.PoolID) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	list := d.captures[id]
 	if len(list) == 0 {
+		if d.index != d.number {
+			return nil // a tenant that is younger than the pool
+		}
 		return &alloc.PoolError{ID: id, Problem: "is not held by an ended capture"}
 	}
 	if err := list[0].Release(); err != nil {

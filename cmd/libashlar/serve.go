@@ -25,7 +25,7 @@ type answer struct {
 // malloc serves a request, after what the front has queued was taken back: one
 // crossing. It makes no garbage unless it fails.
 func (l *library) malloc(n int, size, stream uint64, meta string, out *answer) int {
-	d, err := l.device(n)
+	d, err := l.slot(n)
 	if err != nil {
 		out.text = err.Error()
 		return codeFailed
@@ -63,7 +63,7 @@ func (l *library) collectGarbage() {
 
 // free takes back what the front has queued, and then a block, if addr is not 0.
 func (l *library) free(n int, addr uint64, meta string, out *answer) {
-	d, err := l.device(n)
+	d, err := l.slot(n)
 	if err != nil {
 		out.text = err.Error()
 		return
@@ -76,7 +76,7 @@ func (l *library) free(n int, addr uint64, meta string, out *answer) {
 }
 
 func (l *library) recordStream(n int, addr, stream uint64) error {
-	d, err := l.device(n)
+	d, err := l.slot(n)
 	if err != nil {
 		return err
 	}

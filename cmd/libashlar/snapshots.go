@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"runtime"
+	"slices"
 	"strconv"
 
 	"github.com/ashlar-mem/ashlar/alloc"
@@ -22,8 +24,8 @@ func (l *library) snapshot(n int) (*snapshot.File, error) {
 	}
 	var states []alloc.Snapshot
 	err := l.eachDevice(func(d *device) error {
-		if n < 0 || n == d.index {
-			states = append(states, d.alloc.Snapshot())
+		if n < 0 || n == d.number {
+			states = addState(states, d.alloc.Snapshot())
 		}
 		return nil
 	})
@@ -37,6 +39,20 @@ func (l *library) snapshot(n int) (*snapshot.File, error) {
 		t.Settings.Fields = settingsFields(t.Settings.Conf, t.Settings.Parsed)
 	}
 	return f, err
+}
+
+// addState adds the state of a tenant to that of its device, which comes before it.
+func addState(states []alloc.Snapshot, s alloc.Snapshot) []alloc.Snapshot {
+	i := slices.IndexFunc(states, func(o alloc.Snapshot) bool { return o.Device == s.Device })
+	if i < 0 {
+		return append(states, s)
+	}
+	of := &states[i]
+	of.Segments = append(of.Segments, s.Segments...)
+	slices.SortFunc(of.Segments, func(a, b alloc.Segment) int { return cmp.Compare(a.Address, b.Address) })
+	of.Events = append(of.Events, s.Events...)
+	slices.SortStableFunc(of.Events, func(a, b alloc.Event) int { return cmp.Compare(a.Time, b.Time) })
+	return states
 }
 
 // settingsFields are the allocator_settings of a snapshot (spec 10.8).

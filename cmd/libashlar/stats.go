@@ -114,33 +114,45 @@ func nested(flat map[string]int64) map[string]any {
 }
 
 func (l *library) statsJSON(n int) (string, error) {
-	d, err := l.device(n)
+	all, err := l.ofDevice(n)
 	if err != nil {
 		return "", err
 	}
-	text, err := json.Marshal(nested(d.stats().Map()))
+	text, err := json.Marshal(nested(sumStats(all)))
 	return string(text), err
 }
 
-func (l *library) resetPeaks(n int) error {
-	d, err := l.device(n)
-	if err != nil {
-		return err
+// sumStats adds the statistics of tenants up. The peaks are the sums of theirs,
+// which they need not have had at the same moment.
+func sumStats(all []*device) map[string]int64 {
+	sum := all[0].stats().Map()
+	for _, d := range all[1:] {
+		for key, value := range d.stats().Map() {
+			if key != "max_split_size" { // a setting
+				sum[key] += value
+			}
+		}
 	}
-	// In this order no peak of blocks is above that of reserved memory.
-	d.alloc.ResetPeakStats()
-	d.flush(func(*alloc.Stats) { l.front.resetPeaks(n) })
-	return nil
+	return sum
+}
+
+func (l *library) resetPeaks(n int) error {
+	all, err := l.ofDevice(n)
+	for _, d := range all {
+		// In this order no peak of blocks is above that of reserved memory.
+		d.alloc.ResetPeakStats()
+		d.flush(func(*alloc.Stats) { l.front.resetPeaks(d.index) })
+	}
+	return err
 }
 
 func (l *library) resetSums(n int) error {
-	d, err := l.device(n)
-	if err != nil {
-		return err
+	all, err := l.ofDevice(n)
+	for _, d := range all {
+		d.alloc.ResetAccumulatedStats()
+		d.flush(func(*alloc.Stats) { l.front.resetSums(d.index) })
 	}
-	d.alloc.ResetAccumulatedStats()
-	d.flush(func(*alloc.Stats) { l.front.resetSums(n) })
-	return nil
+	return err
 }
 
 // frontJSON is the document of ashlar_front_counters_json. It changes nothing:

@@ -24,10 +24,11 @@ type Device struct {
 }
 
 var (
-	_ driver.Driver        = (*Device)(nil)
-	_ driver.Copier        = (*Device)(nil)
-	_ driver.Capturer      = (*Device)(nil)
-	_ driver.ProcessLister = (*Device)(nil)
+	_ driver.Driver         = (*Device)(nil)
+	_ driver.Copier         = (*Device)(nil)
+	_ driver.Capturer       = (*Device)(nil)
+	_ driver.ProcessLister  = (*Device)(nil)
+	_ driver.PhysicalMapper = (*Device)(nil)
 )
 
 // Device opens the n-th GPU. It makes the primary context if nobody in the

@@ -3,18 +3,18 @@ package cuda
 import (
 	"errors"
 	"unsafe"
+
+	"github.com/ashlar-mem/ashlar/driver"
 )
 
-// Physical is a handle of physical memory, mapped nowhere at first.
-//
-// Map and Unmap do all steps at once and are what an allocator needs. The
-// methods here are the steps one by one, for whoever wants to know what each
-// of them costs. They do not look out for captures.
-type Physical uint64
+// Map and Unmap do all steps at once and are what an allocator needs. The methods
+// here are the steps one by one, for whoever keeps memory that is mapped nowhere,
+// or wants to know what each of them costs. As Map and Unmap they leave captures of
+// other threads alone, but they wait for none.
 
 // CreatePhysical makes handles of size bytes each: all of them or none.
-func (d *Device) CreatePhysical(size uint64, handles []Physical) error {
-	c, err := d.enter()
+func (d *Device) CreatePhysical(size uint64, handles []driver.Physical) error {
+	c, err := d.enterRelaxed()
 	if err != nil {
 		return err
 	}
@@ -24,15 +24,15 @@ func (d *Device) CreatePhysical(size uint64, handles []Physical) error {
 		if err := c.do(symMemCreate, c.out(unsafe.Pointer(&c.a)), uintptr(size), c.out(unsafe.Pointer(&c.prop)), 0); err != nil {
 			return errors.Join(err, c.releaseAll(handles[:i]))
 		}
-		handles[i] = Physical(c.a)
+		handles[i] = driver.Physical(c.a)
 	}
 	return nil
 }
 
 // MapPhysical maps handles of size bytes each side by side from addr on: all
 // of them or none. SetAccess opens the range.
-func (d *Device) MapPhysical(addr, size uint64, handles []Physical) error {
-	c, err := d.enter()
+func (d *Device) MapPhysical(addr, size uint64, handles []driver.Physical) error {
+	c, err := d.enterRelaxed()
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (d *Device) MapPhysical(addr, size uint64, handles []Physical) error {
 
 // SetAccess opens a mapped range for reading and writing by its own device.
 func (d *Device) SetAccess(addr, size uint64) error {
-	c, err := d.enter()
+	c, err := d.enterRelaxed()
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (d *Device) SetAccess(addr, size uint64) error {
 // UnmapPhysical takes the memory out of a range. It does not wait for work
 // that uses it.
 func (d *Device) UnmapPhysical(addr, size uint64) error {
-	c, err := d.enter()
+	c, err := d.enterRelaxed()
 	if err != nil {
 		return err
 	}
@@ -73,8 +73,8 @@ func (d *Device) UnmapPhysical(addr, size uint64) error {
 
 // ReleasePhysical gives handles back. The memory is free once it is also
 // unmapped.
-func (d *Device) ReleasePhysical(handles []Physical) error {
-	c, err := d.enter()
+func (d *Device) ReleasePhysical(handles []driver.Physical) error {
+	c, err := d.enterRelaxed()
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (d *Device) ReleasePhysical(handles []Physical) error {
 	return c.releaseAll(handles)
 }
 
-func (c *call) releaseAll(handles []Physical) error {
+func (c *call) releaseAll(handles []driver.Physical) error {
 	var err error
 	for _, h := range handles {
 		err = errors.Join(err, c.do(symMemRelease, uintptr(h)))

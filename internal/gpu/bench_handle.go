@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/driver/cuda"
+	"github.com/ashlar-mem/ashlar/driver"
 )
 
 // handleSteps time the calls that put memory behind a range of addresses: one
@@ -43,7 +43,7 @@ func (r *runner) mapping(group string, size uint64, n int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.dev.Unreserve(base, whole)) }()
-	handles := make([]cuda.Physical, n)
+	handles := make([]driver.Physical, n)
 	samples, err := r.rounds(5, func(took []time.Duration) error { return r.mapOnce(took, base, size, handles) })
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (r *runner) mapping(group string, size uint64, n int) (err error) {
 }
 
 // mapOnce does all the calls, and undoes them if one fails.
-func (r *runner) mapOnce(took []time.Duration, base, size uint64, handles []cuda.Physical) error {
+func (r *runner) mapOnce(took []time.Duration, base, size uint64, handles []driver.Physical) error {
 	whole := size * uint64(len(handles))
 	mark := time.Now()
 	if err := r.dev.CreatePhysical(size, handles); err != nil {

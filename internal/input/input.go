@@ -244,11 +244,12 @@ func (r reader) text(in *Input, head, raw []byte, open opener, again func() (io.
 	}
 	dumps, err := stats.ParseAll(plain)
 	in.Dumps = dumps
+	text := string(plain)
 	var crowded error
-	if in.Messages, crowded = message.Parse(string(plain)); errors.Is(crowded, message.ErrCrowded) {
+	if in.Messages, crowded = message.Parse(text); errors.Is(crowded, message.ErrCrowded) {
 		r.warn("%s: %v", in.Name, crowded)
 	}
-	in.Refusals = message.ParseRefusals(string(plain))
+	in.Refusals = message.ParseRefusals(text)
 	var syntax *stats.SyntaxError
 	damaged := errors.As(err, &syntax)
 	switch {

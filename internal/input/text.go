@@ -113,14 +113,15 @@ func (r reader) unpackText(source io.Reader) (text []byte, dropped bool, err err
 		return nil, false, err
 	}
 	defer plain.Close()
-	// Twice the part that is kept, so that it moves seldom.
+	// More than the part that is kept, so that it moves seldom.
+	const room = maxText + maxText/4
 	all := make([]byte, 0, headBytes)
 	for {
-		if len(all) == cap(all) && cap(all) == 2*maxText {
+		if len(all) == cap(all) && cap(all) == room {
 			all = append(all[:0], all[len(all)-maxText:]...) // an even number of bytes: UTF-16 has pairs
 			dropped = true
 		} else if len(all) == cap(all) {
-			all = append(make([]byte, 0, min(2*cap(all), 2*maxText)), all...)
+			all = append(make([]byte, 0, min(2*cap(all), room)), all...)
 		}
 		n, err := plain.Read(all[len(all):cap(all)])
 		all = all[:len(all)+n]

@@ -165,6 +165,7 @@ var otherSizes = []struct{ path, reason string }{
 	{"internal/answer/tune/space.go", "values of settings that are tried, in MiB"},
 	{"internal/gpu", "sizes and counts that are timed"},
 	{"internal/hostmem", "limits on what is read; flags of Linux"},
+	{"internal/policy", "units, pages and bins of other allocators than PyTorch's"},
 	{"internal/plan/eager", "elements of kernels and workspaces of libraries"},
 	{"internal/plan/hf", "the first bucket of DistributedDataParallel"},
 	{"internal/plan/model", "shapes of models"},

@@ -39,3 +39,19 @@ func Each(ctx context.Context, workers, n int, f func(i int) error) error {
 	}
 	return context.Cause(ctx)
 }
+
+// Counter returns a function that counts a task as done and tells how many of total
+// are, never concurrently. tell may be nil.
+func Counter(total int, tell func(done, total int)) (done func()) {
+	if tell == nil {
+		return func() {}
+	}
+	var mu sync.Mutex
+	n := 0
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		n++
+		tell(n, total)
+	}
+}

@@ -104,3 +104,18 @@ func TestEachContext(t *testing.T) {
 		}
 	}
 }
+
+func TestCounter(t *testing.T) {
+	Counter(3, nil)()
+	var told []int
+	done := Counter(50, func(n, total int) { told = append(told, n*total) })
+	if err := Each(t.Context(), 4, 50, func(int) error {
+		done()
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != 50 || told[0] != 50 || told[49] != 2500 {
+		t.Errorf("%v", told)
+	}
+}

@@ -7,7 +7,7 @@ import (
 
 // RunChecked is Run, and looks at the allocator and the device at the end.
 func (p *Program) RunChecked(ctx context.Context, c Conditions) (*Outcome, error) {
-	r, err := p.simulate(c)
+	r, err := p.simulate(c, nil)
 	if err != nil {
 		return nil, err
 	}

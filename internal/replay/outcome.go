@@ -67,6 +67,8 @@ type Outcome struct {
 	StartReleased uint64
 
 	Reserved, Allocated, Active, Requested High
+	// AtPeak are the totals when Reserved was reached.
+	AtPeak PeakTotals
 
 	Retries, OOMs             int64
 	LeastRefused              uint64 // by the limit: the least reserved total; 0 if it refused none
@@ -88,6 +90,9 @@ type Outcome struct {
 	// Segments are those at the end; nil unless the run was observed.
 	Segments []alloc.Segment
 }
+
+// PeakTotals are bytes at one moment.
+type PeakTotals struct{ Allocated, Active, Requested uint64 }
 
 // DriverWork is what the driver did: calls that gave or took memory, as PyTorch
 // counts them, and the time that these are estimated to take.

@@ -35,7 +35,7 @@ func (p *Program) HoldAfter(ctx context.Context, c Conditions, event int) (*Paus
 // hold runs a program up to a call.
 func (p *Program) hold(ctx context.Context, c Conditions, call int) (*Paused, error) {
 	c.SkipOOM, c.Points = true, 0
-	r, err := p.simulate(c)
+	r, err := p.simulate(c, nil)
 	if err != nil {
 		return nil, err
 	}

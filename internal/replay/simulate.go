@@ -16,7 +16,7 @@ import (
 // *[ConditionError], the context's, or an error of the device that PyTorch would
 // have met too.
 func (p *Program) Run(ctx context.Context, c Conditions) (*Outcome, error) {
-	r, err := p.simulate(c)
+	r, err := p.simulate(c, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -36,6 +36,10 @@ type simulation struct {
 	handles   []alloc.Handle // tensor -> block; 0 while there is none
 	pools     *private.Pools
 	external  []ExternalRange // still to come
+	hosted    *Hosted         // nil for a run that is alone
+	pass      uint64          // how often the run began again
+	failures  int
+	failure   error // the last
 	highs     highs
 	piece     highs // of the current piece of the curve
 
@@ -48,12 +52,14 @@ type simulation struct {
 type highs struct {
 	reserved, allocated, active, requested         uint64
 	reservedAt, allocatedAt, activeAt, requestedAt int
+	then                                           PeakTotals // when reserved was highest
 }
 
 // waitStream is the first of the made-up streams that pending frees wait for.
 const waitStream = 1 << 63
 
-func (p *Program) simulate(c Conditions) (*simulation, error) {
+// simulate sets a run up; host makes its allocator, if it has one.
+func (p *Program) simulate(c Conditions, host Host) (*simulation, error) {
 	if err := p.Runnable(c); err != nil {
 		return nil, err
 	}
@@ -78,8 +84,13 @@ func (p *Program) simulate(c Conditions) (*simulation, error) {
 	if c.Observe != nil {
 		options = append(options, alloc.WithObserver(func(e alloc.Event) { c.Observe(r.outcome.Calls, e) }))
 	}
-	r.allocator = alloc.New(r.device, options...)
-	if len(p.initial) > 0 {
+	if host == nil {
+		r.allocator = alloc.New(r.device, options...)
+	} else if err := r.moveIn(host, options); err != nil {
+		return nil, err
+	}
+	restored := host == nil || !r.hosted.Requested
+	if len(p.initial) > 0 && restored {
 		if err := r.allocator.Restore(p.initial, p.reserved...); err != nil {
 			return nil, fmt.Errorf("starting from the state at the beginning: %w", err)
 		}
@@ -89,29 +100,44 @@ func (p *Program) simulate(c Conditions) (*simulation, error) {
 		r.allocator.SetLimit(limit)
 	}
 	r.serial = r.allocator.Serial()
-	for i, addr := range p.first {
-		r.handles[i] = r.serial.Find(addr)
-	}
-	for _, w := range p.freed {
-		h := r.handles[w.tensor]
-		r.handles[w.tensor] = 0
-		if err := r.serial.FreeAfter(h, waitStream+uint64(w.stream)); err != nil {
-			return nil, err
-		}
-	}
 	r.pools = private.New(r.allocator)
-	for i := range p.initial {
-		if err := r.pools.Hold(p.initial[i].Pool); err != nil {
+	if restored {
+		if err := r.findStart(); err != nil {
 			return nil, err
 		}
-	}
-	if err := r.fitStart(); err != nil {
-		return nil, err
 	}
 	r.piece = highs{reservedAt: -1, allocatedAt: -1, activeAt: -1, requestedAt: -1}
 	r.highs = r.piece
 	r.notePeaks(-1)
 	return r, nil
+}
+
+// findStart finds the tensors of a start state that was restored.
+func (r *simulation) findStart() error {
+	for i, addr := range r.first {
+		r.handles[i] = r.serial.Find(addr)
+	}
+	if err := r.freeStart(); err != nil {
+		return err
+	}
+	for i := range r.initial {
+		if err := r.pools.Hold(r.initial[i].Pool); err != nil {
+			return err
+		}
+	}
+	return r.fitStart()
+}
+
+// freeStart makes the frees that were requested before the first call.
+func (r *simulation) freeStart() error {
+	for _, w := range r.freed {
+		h := r.handles[w.tensor]
+		r.handles[w.tensor] = 0
+		if err := r.serial.FreeAfter(h, r.waitStream(w.stream)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fitStart releases the cache of a start state that exceeds the limit or the
@@ -160,7 +186,7 @@ func (p *Program) StartCache() (uint64, error) {
 	c := Conditions{Settings: p.Settings, Limit: 1}
 	c.Settings.PerProcessMemoryFraction = 1
 	c.Settings.ExpandableSegments = false // these may exceed a limit
-	r, err := p.simulate(c)
+	r, err := p.simulate(c, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -276,7 +302,7 @@ func (r *simulation) makeCalls(i, end int) error {
 			at := &r.places[c.placeOrStream()]
 			var h alloc.Handle
 			var err error
-			if at.pool == (alloc.PoolID{}) {
+			if at.pool == (alloc.PoolID{}) && r.hosted == nil {
 				h, err = s.Malloc(c.size, at.stream)
 			} else {
 				h, err = r.routed(c.size, at)
@@ -316,13 +342,13 @@ func (r *simulation) makeRareCall(i int) error {
 	case CallFreeLater:
 		h := r.handles[c.tensor]
 		r.handles[c.tensor] = 0
-		return r.serial.FreeAfter(h, waitStream+uint64(c.placeOrStream()))
+		return r.serial.FreeAfter(h, r.waitStream(c.placeOrStream()))
 	case CallComplete:
-		r.device.Complete(waitStream + uint64(c.placeOrStream()))
+		r.device.Complete(r.waitStream(c.placeOrStream()))
 	case CallEmptyCache:
 		return r.allocator.EmptyCache()
 	case CallClosePool:
-		return r.pools.Close(r.places[c.placeOrStream()].pool)
+		return r.pools.Close(r.poolID(r.places[c.placeOrStream()].pool))
 	case CallTry:
 		return r.repeatFailed(i)
 	}
@@ -343,10 +369,10 @@ func (r *simulation) repeatFailed(i int) error {
 	return r.serial.Free(h)
 }
 
-// routed allocates from a private pool.
+// routed allocates from a pool, which may be the default one.
 func (r *simulation) routed(size uint64, at *place) (h alloc.Handle, err error) {
-	err = r.pools.Route(at.pool, func() (err error) {
-		h, err = r.serial.Malloc(size, at.stream)
+	err = r.pools.Route(r.poolID(at.pool), func() (err error) {
+		h, err = r.malloc(size, at.stream)
 		return err
 	})
 	return h, err
@@ -358,6 +384,7 @@ func (r *simulation) failed(i int, err error) error {
 	if !errors.As(err, &oom) {
 		return err
 	}
+	r.failures, r.failure = r.failures+1, err
 	if r.outcome.Fails {
 		return nil
 	}
@@ -386,6 +413,7 @@ func (r *simulation) notePeaks(i int) {
 	}
 	if t.Reserved > r.piece.reserved {
 		r.piece.reserved, r.piece.reservedAt = t.Reserved, i
+		r.piece.then = PeakTotals{t.Allocated, t.Active, t.Requested}
 	}
 }
 
@@ -396,6 +424,9 @@ func (r *simulation) closePiece(point bool) {
 		if from > *to {
 			*to, *toAt = from, fromAt
 		}
+	}
+	if at.reserved > h.reserved {
+		h.then = at.then
 	}
 	raise(&h.reserved, &h.reservedAt, at.reserved, at.reservedAt)
 	raise(&h.allocated, &h.allocatedAt, at.allocated, at.allocatedAt)
@@ -432,6 +463,7 @@ func (r *simulation) finish() *Outcome {
 	o.Allocated = high(o.Stats.AllocatedBytes.All.Peak, r.highs.allocatedAt)
 	o.Active = high(o.Stats.ActiveBytes.All.Peak, r.highs.activeAt)
 	o.Requested = high(o.Stats.RequestedBytes.All.Peak, r.highs.requestedAt)
+	o.AtPeak = r.highs.then
 	o.Retries, o.OOMs = o.Stats.NumAllocRetries, o.Stats.NumOOMs
 	o.LeastRefused = r.serial.LeastRefused()
 	o.DeviceAllocs, o.DeviceFrees = o.Stats.NumDeviceAlloc, o.Stats.NumDeviceFree

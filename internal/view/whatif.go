@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ashlar-mem/ashlar/internal/answer/policies"
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/parallel"
@@ -74,7 +75,7 @@ func (r *pageRun) checked(ctx context.Context) (*run.Checked, error) {
 
 // whatif is api/whatif.
 func (r *request) whatif() error {
-	q, c, refused := r.question()
+	q, names, c, refused := r.question()
 	if r.query.err != nil {
 		return r.query.err
 	}
@@ -104,15 +105,80 @@ func (r *request) whatif() error {
 		case a.Interrupted && out == nil:
 			return nil, context.Cause(ctx)
 		}
+		settings := len(a.Results)
+		if err := addPolicies(ctx, of, &q, names, a); err != nil {
+			return nil, err
+		}
 		body, err := r.document("whatif", whatif.NewDocument(r.run.subject(), a), out)
 		if err != nil || out == nil || a.Interrupted {
 			return body, err
 		}
-		return nil, measureAll(ctx, of, &q, func(c choice) error {
+		tell := func(c choice) error {
 			_, err := r.document("choice", c, out)
 			return err
-		})
+		}
+		if err := measureAll(ctx, of, &q, tell); err != nil {
+			return nil, err
+		}
+		return nil, measurePolicies(ctx, of, &q, names, settings, tell)
 	})
+}
+
+// planBudget is how long a static plan is searched for: the page waits.
+const planBudget = 2 * time.Second
+
+// askPolicies asks what other allocators do, under the conditions of a what-if.
+func askPolicies(ctx context.Context, of *run.Checked, q *whatif.Question, names []string, limits bool) (*policies.Answer, error) {
+	p := policies.Question{Policies: names, Limit: q.Limit, Memory: q.Memory, SkipOOM: q.SkipOOM, NoLimits: !limits, Budget: planBudget}
+	if !limits {
+		p.Points = q.Points
+	}
+	return policies.Ask(ctx, of, p)
+}
+
+// addPolicies puts the results of other allocators behind those of settings.
+func addPolicies(ctx context.Context, of *run.Checked, q *whatif.Question, names []string, a *whatif.Answer) error {
+	if len(names) == 0 {
+		return nil
+	}
+	p, err := askPolicies(ctx, of, q, names, false)
+	if err != nil {
+		return err
+	}
+	for _, r := range p.Results {
+		if r.WhyNot != nil {
+			a.Notes = append(a.Notes, r.Policy+": "+*r.WhyNot)
+			a.NotRun = append(a.NotRun, r.Policy)
+			continue
+		}
+		a.Results = append(a.Results, r.Variant(p))
+		for _, n := range r.Notes {
+			a.Notes = append(a.Notes, r.Policy+": "+n)
+		}
+	}
+	a.Interrupted, a.NotRun = a.Interrupted || p.Interrupted, append(a.NotRun, p.NotRun...)
+	return nil
+}
+
+// measurePolicies finds the smallest limits of other allocators, whose results come
+// after those of settings.
+func measurePolicies(ctx context.Context, of *run.Checked, q *whatif.Question, names []string, settings int, tell func(choice) error) error {
+	if len(names) == 0 {
+		return nil
+	}
+	p, err := askPolicies(ctx, of, q, names, true)
+	if err != nil {
+		return err
+	}
+	for _, r := range p.Results {
+		if r.WhyNot == nil {
+			if err := tell(choice{settings, r.Choice()}); err != nil {
+				return err
+			}
+			settings++
+		}
+	}
+	return nil
 }
 
 // refusal is settings that cannot be tried. In an answer in lines it comes for
@@ -129,8 +195,9 @@ func leftOut(q *whatif.Question, conf string) bool {
 	return len(q.Settings) < before
 }
 
-// question reads the parameters of a what-if. The bounds need the program.
-func (r *request) question() (whatif.Question, conditions, []refusal) {
+// question reads the parameters of a what-if, and the names of other allocators that
+// stand among the settings. The bounds need the program.
+func (r *request) question() (whatif.Question, []string, conditions, []refusal) {
 	confs, c := r.query.values["set"], r.query.conditions()
 	q := whatif.Question{
 		SkipOOM: r.query.choice("on_oom", whatif.OnOOMDie, whatif.OnOOMSkip) == whatif.OnOOMSkip,
@@ -142,11 +209,16 @@ func (r *request) question() (whatif.Question, conditions, []refusal) {
 	case len(confs) > maxVariants:
 		r.query.bad("%d settings are more than %d: try fewer at a time, or let tune search", len(confs), maxVariants)
 	}
-	var refused []refusal
+	var (
+		refused []refusal
+		names   []string
+	)
 	inLines := r.query.flag("stream")
 	for _, conf := range confs {
 		s, err := whatif.ParseSetting(conf)
 		switch {
+		case policies.HasCurve(conf):
+			names = append(names, conf)
 		case err == nil:
 			q.Settings = append(q.Settings, s)
 		case inLines:
@@ -155,7 +227,7 @@ func (r *request) question() (whatif.Question, conditions, []refusal) {
 			r.query.bad("%v", err)
 		}
 	}
-	return q, c, refused
+	return q, names, c, refused
 }
 
 // choice is what a setting needs, and which result of the what-if it belongs to.
@@ -172,11 +244,8 @@ func measureAll(ctx context.Context, r *run.Checked, q *whatif.Question, tell fu
 	for _, s := range q.Settings {
 		all = append(all, s.Parsed)
 	}
-	lower, err := tune.LowerBound(ctx, p)
-	if err != nil {
-		return err
-	}
-	err = parallel.Each(ctx, parallel.AllCores, len(all), func(i int) error {
+	lower, _ := p.PeakLive()
+	err := parallel.Each(ctx, parallel.AllCores, len(all), func(i int) error {
 		c, err := tune.Measure(ctx, r, all[i], q.Memory.Value(), lower)
 		if err != nil {
 			return err

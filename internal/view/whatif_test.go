@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/answer/policies"
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 )
@@ -380,5 +381,53 @@ func TestFixCurve(t *testing.T) {
 	for _, fix := range []string{"1", "99"} { // a setting; none
 		status, _, body := c.do("GET", "api/fix?run=1&fix="+fix, nil)
 		refused(t, fix, http.StatusNotFound, status, body)
+	}
+}
+
+// Other allocators stand among the settings: behind them, with curves and the smallest
+// limits that package policies finds.
+func TestWhatIfOfPolicies(t *testing.T) {
+	c := serve(t, nil, "snapshots/streams_graphs-default")
+	q := url.Values{"run": {"1"}, "set": {"best-fit", "expandable_segments:True", "static-plan", "managed"}, "curve": {"50"}, "stream": {"1"}}
+	var answer whatif.Answer
+	refused := ""
+	needs := map[int]*tune.Choice{}
+	c.lines("api/whatif?"+q.Encode(), func(l line) bool {
+		for name, data := range l {
+			switch name {
+			case "refused":
+				refused = read[refusal](t, data).Set
+			case "whatif":
+				answer = read[whatif.Answer](t, data)
+			case "choice":
+				got := read[choice](t, data)
+				needs[got.Result] = got.Choice
+			case "error":
+				t.Errorf("%s", data)
+			}
+		}
+		return true
+	})
+	var names []string
+	for _, r := range answer.Results {
+		names = append(names, r.Settings)
+		if r.Curve == nil || len(r.Curve.Reserved) != 50 || slices.Max(r.Curve.Reserved) != r.PeakReserved {
+			t.Errorf("%s: %+v", r.Settings, r.Curve)
+		}
+	}
+	if refused != "managed" || !slices.Equal(names[1:], []string{"expandable_segments:True", "best-fit", "static-plan"}) || answer.Results[2].Export != "" {
+		t.Errorf("refused %q, results %q", refused, names)
+	}
+	of, err := loadRun(t, "snapshots/streams_graphs-default").checked(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := policies.Ask(t.Context(), of, policies.Question{Policies: []string{"best-fit"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := p.Results[0]
+	if got := needs[2]; got == nil || *got.SmallestLimit != *want.SmallestLimit || answer.Results[2].PeakReserved != *want.PeakReserved {
+		t.Errorf("best-fit: %+v, want %+v", got, want)
 	}
 }

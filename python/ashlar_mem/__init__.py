@@ -23,7 +23,7 @@ from .ashlar import dump, guard, record, step, stop  # noqa: E402
 
 # What other modules export, and those modules where they are more than a name here.
 _LATER = {
-    "ashlar_torch": ("enabled", "info", "settings", "snapshot", "stats"),
+    "ashlar_torch": ("enabled", "info", "settings", "snapshot", "stats", "tenant"),
     "callbacks": ("TrainerCallback", "LightningCallback", "watch"),
     "notebook": ("show", "load_ipython_extension"),
     "ashlar_dry": (),

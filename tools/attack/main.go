@@ -1,8 +1,3 @@
-// Attack gives ashlar inputs that want to bring it down, and judges what it makes of
-// them: package internal/test/attack. It ends with status 1 if there are findings, and
-// leaves their inputs in a folder.
-//
-//	go -C tools run ./attack -bin ../bin/ashlar -seed 7 -minutes 60
 package main
 
 import (
@@ -32,6 +27,7 @@ func main() {
 	seed := flag.Uint64("seed", 1, "the same seed gives the same inputs")
 	minutes := flag.Float64("minutes", 1, "how long")
 	count := flag.Int("count", 0, "number of inputs instead")
+	table := flag.Bool("table", false, "give the corpus to every command, and print the time and memory of each file")
 	only := flag.String("only", "", "an input's `words` in part; others are left out")
 	flag.StringVar(&a.bin, "bin", "../bin/ashlar", "the `command`")
 	flag.StringVar(&a.keep, "keep", "../bin/attack", "the `folder` for inputs of findings")
@@ -51,6 +47,10 @@ func main() {
 	}
 	a.good, a.only = g.Good, *only
 	begun := time.Now()
+	if *table {
+		a.table(ctx, g, files)
+		*variations, *count, *minutes = 0, 0, 0
+	}
 	if *variations > 0 && *only == "" {
 		for _, file := range files {
 			a.attack(ctx, g.Given(file))

@@ -7,7 +7,6 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/answer"
-	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/bisect"
 	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/prognosis"
@@ -276,7 +275,8 @@ func words(c *prognosis.Carries) string {
 // that is allocated at some time until then.
 func (e *explainer) lowerBound() (uint64, error) {
 	if e.failed.earlier == 0 && e.event < e.trace.Events.Len() {
-		return tune.LowerBound(e.ctx, e.program)
+		bytes, _ := e.program.PeakLive()
+		return bytes, nil
 	}
 	m, err := e.program.Hold(e.ctx, replay.Conditions{Settings: alloc.Tightest()}, e.failed.holdAt)
 	if err != nil {

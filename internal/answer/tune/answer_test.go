@@ -87,10 +87,7 @@ func TestReason(t *testing.T) {
 func TestMidRunNeed(t *testing.T) {
 	of := checked(t, "variety/ring")
 	p := of.Program
-	lower, err := LowerBound(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lower, _ := p.PeakLive()
 	c, err := Measure(t.Context(), of, p.Settings, 0, lower)
 	if err != nil {
 		t.Fatal(err)

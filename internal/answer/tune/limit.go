@@ -4,27 +4,17 @@ import (
 	"context"
 	"sync/atomic"
 
-	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/vary"
 	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
-// LowerBound is the peak of live bytes of a program under the tightest settings:
-// no setting passes below it.
-func LowerBound(ctx context.Context, p *replay.Program) (uint64, error) {
-	o, err := p.Run(ctx, replay.Conditions{Settings: alloc.Tightest(), SkipOOM: true})
-	if err != nil {
-		return 0, err
-	}
-	return o.Allocated.Bytes, nil
-}
-
 // Measure finds the figures of settings that somebody chose, as [Search] finds
 // them for those that it names: need, smallest limit, peak and driver time
-// without a limit. lower is a bound from below, as by [LowerBound]. A share of
-// the device among the settings is left out: limits take its place.
+// without a limit. lower is a bound from below, as by
+// [replay.Program.PeakLive]. A share of the device among the settings is left out:
+// limits take its place.
 func Measure(ctx context.Context, of *run.Checked, s settings.Settings, memory, lower uint64) (*Candidate, error) {
 	a, err := of.Analysis(ctx)
 	if err != nil {

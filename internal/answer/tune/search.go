@@ -248,16 +248,14 @@ func (s *search) vary(ctx context.Context, steps [][2]int) {
 // expandable segments do on it.
 func (s *search) ready(ctx context.Context, c *course) error {
 	t := c.open(&s.replayed)
-	var err error
-	if c.lower, err = LowerBound(ctx, t.program); err != nil {
-		return err
-	}
+	c.lower, _ = t.program.PeakLive()
 	if of := s.courses[0]; c != of && of.lower > 0 {
 		// As tight as the recording.
 		scale := float64(c.lower) / float64(of.lower)
 		c.unit = max(c.lower/500/step, 1) * step // a fifth of a percent is near enough
 		c.limit, c.total = up(scale*float64(of.limit)), up(scale*float64(of.total))
 	}
+	var err error
 	if c.keep, err = s.figures(ctx, t, s.keep.Settings); err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/replay"
@@ -175,10 +174,7 @@ func (q *Question) conditions(s Setting) replay.Conditions {
 // errors it returns the one of the first settings.
 func (q *Question) runAll(ctx context.Context, recorded, changed *replay.Program, runs []Setting) ([]*replay.Outcome, error) {
 	outcomes := make([]*replay.Outcome, len(runs))
-	var (
-		mu   sync.Mutex
-		done int
-	)
+	done := parallel.Counter(len(runs), q.Progress)
 	err := parallel.Each(ctx, q.Workers, len(runs), func(i int) error {
 		p := changed
 		if i == 0 {
@@ -193,12 +189,7 @@ func (q *Question) runAll(ctx context.Context, recorded, changed *replay.Program
 		default:
 			err = nil // there was no time
 		}
-		if q.Progress != nil {
-			mu.Lock()
-			done++
-			q.Progress(done, len(runs))
-			mu.Unlock()
-		}
+		done()
 		return err
 	})
 	if refused := (*SettingError)(nil); errors.As(err, &refused) {

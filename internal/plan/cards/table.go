@@ -30,7 +30,8 @@ type file struct {
 		Peers  int    `json:"peers"`
 		Source string `json:"source"`
 	} `json:"nccl_exchange"`
-	Cards []row `json:"cards"`
+	MIG   []migTable `json:"mig"`
+	Cards []row      `json:"cards"`
 }
 
 type row struct {

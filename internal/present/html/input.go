@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
+	"github.com/ashlar-mem/ashlar/internal/answer/policies"
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/run"
@@ -29,6 +30,8 @@ type Input struct {
 
 	WhatIf   *whatif.Answer
 	NoWhatIf string // why WhatIf is nil, in a sentence
+
+	Policies *policies.Answer // of ReportedPolicies
 
 	// Text is what a file without a trace says, as ashlar stats prints it.
 	Text string

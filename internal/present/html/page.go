@@ -42,6 +42,7 @@ type page struct {
 	Findings []finding
 	WhatIf   *whatIf
 	NoWhatIf string
+	Policies *policyTable
 	Stats    *statistics
 	Text     string // of a file without a trace
 	Trust    []string
@@ -71,6 +72,7 @@ func newPage(s *subject, d detail) *page {
 	p.Holders = newHolders(s, d)
 	p.Findings = newFindings(s, d)
 	p.WhatIf = newWhatIf(s, d)
+	p.Policies = newPolicyTable(s)
 	p.trust(s, d)
 	return p
 }

@@ -44,7 +44,7 @@ func Tune(w io.Writer, head WhatIfHead, a *tune.Answer, style Style) error {
 		p.wrapped("  note: ", n)
 	}
 	p.wrapped("  ", "Reserved, calls and time are of a run without a limit, calls after the second step. Needs is the lowest limit with which the run "+
-		"passes; the peak of allocated bytes is "+units.Size(a.LowerBound)+", so nothing needs less. Variations are the run with steps left out, "+
+		"passes; the peak of live bytes is "+units.Size(a.LowerBound)+", so nothing needs less. Variations are the run with steps left out, "+
 		"in another order, and with sizes changed by 3 %. Driver time estimates what the calls cost on an H200.")
 	return p.err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/private"
+	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -20,6 +21,7 @@ type runner struct {
 	*program
 	device   int
 	settings settings.Settings
+	version  pytorch.Version // of PyTorch, whose rules hold
 	stacks   *stackSource
 	seed     uint64
 	onePass  bool
@@ -61,7 +63,7 @@ const (
 // returns false, or a request fails under the limit.
 func (r *runner) run(ctx context.Context, emit func(snapshot.StreamEvent) bool, done func() bool) error {
 	r.dev = sim.New(sim.Config{TotalMemory: max(256<<30, 4*r.peak), Events: sim.Manual})
-	r.allocator = alloc.New(r.dev, alloc.WithDevice(r.device), alloc.WithSettings(r.settings), alloc.WithObserver(r.observe))
+	r.allocator = alloc.New(r.dev, alloc.WithDevice(r.device), alloc.WithSettings(r.settings), alloc.WithVersion(r.version), alloc.WithObserver(r.observe))
 	if err := r.allocator.SetMemoryFraction(1); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -108,7 +109,8 @@ type device struct {
 }
 
 func (g *generator) runner(n int) *runner {
-	return &runner{program: g.program, device: n, settings: g.settings, stacks: g.stacks, seed: g.options.Seed}
+	// Events are written without their pools, as no version after 2.11 does.
+	return &runner{program: g.program, device: n, settings: g.settings, version: min(g.trace.Writer.Assumed(), pytorch.Default), stacks: g.stacks, seed: g.options.Seed}
 }
 
 // limitedRunner returns a runner under the limit, if there is one.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 )
 
 // craft is a recording made by hand from the rules of one version. Each line is an
@@ -178,6 +180,7 @@ func TestCrafted(t *testing.T) {
 			if verifiedAs(t, text, "2.11.0") == "" {
 				t.Error("identical under the rules of 2.11, too")
 			}
+			checkSnapshot(t, text)
 		})
 	}
 }
@@ -198,6 +201,26 @@ func verifiedAs(t *testing.T, file []byte, version string) string {
 		return ""
 	}
 	return r.First.String()
+}
+
+// checkSnapshot verifies what a snapshot of the same run would show.
+func checkSnapshot(t *testing.T, file []byte) {
+	t.Helper()
+	rec, err := Read("crafted", bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := rec.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := verify.Run(t.Context(), tr, verify.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !v.Result.Identical || v.Result.Version != rec.Version() {
+		t.Errorf("as a snapshot, by the rules of %v: %v", v.Result.Version, v.Result.First)
+	}
 }
 
 var craftStreams = []uint64{0, 0x1000, 0x2000, 0x3000}

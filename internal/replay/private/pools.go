@@ -1,6 +1,12 @@
 package private
 
-import "github.com/ashlar-mem/ashlar/alloc"
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+)
 
 // Pools holds the private pools of one allocator.
 type Pools struct {
@@ -67,6 +73,19 @@ func (p *Pools) Release(id alloc.PoolID) error { return p.drop(id, (*alloc.Captu
 
 // Close gives a pool up, if it is held, and releases its memory at once.
 func (p *Pools) Close(id alloc.PoolID) error { return p.drop(id, (*alloc.Capture).Close) }
+
+// CloseAll closes the pools that are held, in the order of their ids.
+func (p *Pools) CloseAll() error {
+	ids := slices.SortedFunc(maps.Keys(p.held), func(a, b alloc.PoolID) int {
+		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Second, b.Second))
+	})
+	for _, id := range ids {
+		if err := p.Close(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 func (p *Pools) drop(id alloc.PoolID, end func(*alloc.Capture) error) error {
 	c := p.held[id]

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
@@ -13,14 +14,16 @@ import (
 // follows from the choices that the trace shows, which must not contradict each
 // other.
 type startOrder struct {
-	objects []uint64          // number -> address at the start
-	after   map[uint64][]edge // object -> those that come after it
+	objects []uint64       // number -> address at the start
+	shown   map[before]int // -> the row that shows it
 }
 
-type edge struct {
-	object uint64
-	row    int // that shows it
-}
+// before says that one object comes before another.
+type before struct{ first, second uint64 }
+
+// maxTied is how many of the blocks that were not taken are remembered: where
+// thousands are alike, all pairs would be too many.
+const maxTied = 256
 
 // ordered returns the options with which an allocator asks for the order of the
 // start.
@@ -28,7 +31,7 @@ func (p *player) ordered() []alloc.Option {
 	if p.config.start.Kind != start.Rebuilt || alloc.DifferencesOf(p.config.version).Order == alloc.ByAddress {
 		return nil
 	}
-	p.order = &startOrder{after: map[uint64][]edge{}}
+	p.order = &startOrder{shown: map[before]int{}}
 	return []alloc.Option{alloc.WithStartOrder(p.order.number), alloc.WithTies(p.tie)}
 }
 
@@ -46,35 +49,32 @@ func (p *player) tie(tied []alloc.Tie, release bool) int {
 		return 0
 	}
 	it := tied[n].Object
-	for i, t := range tied {
-		if i != n && slices.ContainsFunc(p.order.after[t.Object], func(e edge) bool { return e.object == it }) {
+	for _, t := range tied {
+		if _, other := p.order.shown[before{t.Object, it}]; other {
 			return 0
 		}
 	}
-	for i, t := range tied {
-		if i != n && !slices.ContainsFunc(p.order.after[it], func(e edge) bool { return e.object == t.Object }) {
-			p.order.after[it] = append(p.order.after[it], edge{t.Object, p.pos})
+	for i, t := range tied[:min(len(tied), maxTied)] {
+		if _, known := p.order.shown[before{it, t.Object}]; !known && i != n {
+			p.order.shown[before{it, t.Object}] = p.pos
 		}
 	}
 	return n
 }
 
-// nextOf finds the first of the blocks that the call allocates or releases.
+// nextOf finds the one of the blocks that the call allocates, or that it releases
+// next; -1 if it is none of them.
 func (p *player) nextOf(tied []alloc.Tie, release bool) int {
 	for row := p.pos; row < p.rows.Len(); row++ {
 		a := p.rows.Action(row)
-		if isRelease(a) != release {
-			if isCall(a) && (release || a != alloc.ActionAlloc) {
-				return -1
-			}
-			if release || a != alloc.ActionAlloc {
-				continue
+		if release && isRelease(a) || !release && a == alloc.ActionAlloc {
+			addr := p.rows.addr(row)
+			if n := slices.IndexFunc(tied, func(t alloc.Tie) bool { return t.Block.Addr <= addr && addr < t.Block.End() }); n >= 0 {
+				return n
 			}
 		}
-		addr := p.rows.addr(row)
-		n := slices.IndexFunc(tied, func(t alloc.Tie) bool { return t.Block.Addr <= addr && addr < t.Block.End() })
-		if n >= 0 || a == alloc.ActionAlloc {
-			return n
+		if isCall(a) {
+			break
 		}
 	}
 	return -1
@@ -87,16 +87,23 @@ func (p *player) settle() {
 		return
 	}
 	p.numbers = map[uint64]uint32{}
+	after := map[uint64][]before{}
+	for b := range p.order.shown {
+		after[b.first] = append(after[b.first], b)
+	}
+	for _, list := range after { // a map has no order, the answer should
+		slices.SortFunc(list, func(x, y before) int { return cmp.Compare(y.second, x.second) })
+	}
 	state := map[uint64]uint8{} // 1: being looked at, 2: done
 	var reversed []uint64
 	var visit func(x uint64) bool
 	visit = func(x uint64) bool {
 		state[x] = 1
-		for _, e := range p.order.after[x] {
-			if state[e.object] == 1 || state[e.object] == 0 && !visit(e.object) {
+		for _, b := range after[x] {
+			if state[b.second] == 1 || state[b.second] == 0 && !visit(b.second) {
 				if p.diff == nil {
-					p.pos = e.row
-					p.note(replay.DiffEvent, "no order of the blocks before the first event explains what is taken", p.rows.At(e.row).String(), "another of the same size")
+					p.pos = p.order.shown[b]
+					p.note(replay.DiffEvent, "no order of the blocks before the first event explains what is taken", p.rows.At(p.pos).String(), "another of the same size")
 				}
 				return false
 			}

@@ -12,8 +12,7 @@ import (
 
 // candidates lists the versions that may have written the file and of whose rules
 // the trace can show a difference, the likeliest first. What looks like 2.12 may be
-// a nightly build from before the order of free blocks changed, or the file of an
-// engine of ours.
+// a nightly build from before the order of free blocks changed.
 func (v *verifier) candidates() []pytorch.Version {
 	first := v.trace.Writer.Assumed()
 	out := []pytorch.Version{first}
@@ -48,7 +47,7 @@ func (v *verifier) showing(x pytorch.Version) alloc.Differences {
 // replay that went through, or else the one that got furthest.
 func (v *verifier) bestVersion(ctx context.Context) (*player, error) {
 	tried := v.candidates()
-	if len(tried) == 1 {
+	if len(tried) == 1 || v.rows.Len() == 0 {
 		return v.best(ctx)
 	}
 	// A plain replay tells which is worth a search.

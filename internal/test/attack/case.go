@@ -218,6 +218,22 @@ func (g *Generator) encoded(v *Dict, what string) *Case {
 	return c
 }
 
+// unpackedSize is the size of a file's content; of a bomb, what was read of it.
+func unpackedSize(file string) int64 {
+	f, err := os.Open(file)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	r, err := unpack.New(f, unpack.Ratio)
+	if err != nil {
+		return 0
+	}
+	defer r.Close()
+	n, _ := io.Copy(io.Discard, r)
+	return n
+}
+
 // Given is a file of the corpus as it is, with every command.
 func (g *Generator) Given(file string) *Case {
 	c := g.Variation(file)
@@ -226,7 +242,7 @@ func (g *Generator) Given(file string) *Case {
 		data = []byte(err.Error())
 	}
 	c.What, c.Name, c.Sums = filepath.Base(file)+" as it is", filepath.Base(file), nil
-	c.Data, c.Commands = data, g.some(snapshotCommands, len(snapshotCommands))
+	c.Data, c.Unpacked, c.Commands = data, unpackedSize(file), g.some(snapshotCommands, len(snapshotCommands))
 	return c
 }
 

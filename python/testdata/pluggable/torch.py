@@ -11,6 +11,7 @@ import ctypes
 import inspect
 import os
 import sys
+import threading
 import types
 
 __version__ = os.environ.get("FAKE_TORCH", "2.11.0+fake")
@@ -206,6 +207,37 @@ cuda.memory = types.SimpleNamespace(
 )
 
 
+class _Stream:
+    """A stream that remembers what it waits for."""
+
+    def __init__(self, device=None, handle=None):
+        _handles.append(self)
+        self.cuda_stream = 4096 * len(_handles) if handle is None else handle
+        self.waits = []
+
+    def wait_stream(self, other):
+        self.waits.append(other.cuda_stream)
+
+
+_handles = []
+_current = threading.local()
+
+
+def _current_stream(device=None):
+    if not hasattr(_current, "stream"):
+        _current.stream = _Stream(handle=0)
+    return _current.stream
+
+
+@contextlib.contextmanager
+def _on_stream(stream):
+    before, _current.stream = _current_stream(), stream
+    yield
+    _current.stream = before
+
+
+cuda.Stream, cuda.current_stream, cuda.stream = _Stream, _current_stream, _on_stream
+
 # What PyTorch passes on, always by position: the first four in 2.4, all of them in 2.14, and versions between go up to one between.
 HISTORY = ["enabled", "context", "stacks", "max_entries", "clear_history", "compile_context", "global_record_annotations", "skip_actions",
            "record_pinned_host_memory", "record_cuda"]
@@ -251,8 +283,9 @@ cuda.memory.caching_allocator_disabled = _without_caching
 # What a tensor does.
 
 
-def take(size, stream=0, index=0):
+def take(size, stream=None, index=0):
     _init()
+    stream = _current_stream().cuda_stream if stream is None else stream
     _contexts.add(index)
     return _allocator.alloc(size, index, stream), size, stream
 

@@ -5,14 +5,16 @@
 // be measured where there is no PyTorch and no GPU: the library runs on its
 // simulated driver (ASHLAR_DRIVER=sim), where memory is nothing but addresses.
 //
-//   front libashlar.so [milliseconds per case [window]]
+//   front libashlar.so [milliseconds per case [window|tenants]]
 //
-// With "window" only the cases with many live blocks are measured.
+// With "window" only the cases with many live blocks are measured; with "tenants"
+// a device with four tenants beside one without, in turns.
 //
 // Each case is measured several times in short samples; the median and the
 // best are printed, in nanoseconds per malloc and free over all threads.
 #include <dlfcn.h>
 #include <sched.h>
+#include <time.h>
 
 #include <algorithm>
 #include <atomic>
@@ -94,33 +96,46 @@ Result of(std::vector<double> samples) {
   return {samples[samples.size() / 2], samples.front()};
 }
 
+// The CPU time of all threads, in nanoseconds: what others do on the machine hardly shows in it.
+double cpu() {
+  timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return 1e9 * static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec);
+}
+
+// The stream of a thread: one of several, or the default one.
+void *stream_of(int thread, int streams) {
+  return streams == 0 ? nullptr : reinterpret_cast<void *>(static_cast<uintptr_t>(4096) * (thread % streams + 1));
+}
+
 // Pairs from several threads at once, in samples of a fixed time.
-Result hammer(Layer &layer, int threads, double milliseconds, size_t size) {
+Result hammer(Layer &layer, int threads, double milliseconds, size_t size, int streams = 0, int rounds = 5, bool cpu_time = false) {
   std::vector<double> samples;
-  for (int s = 0; s < 5; s++) {
+  for (int s = 0; s < rounds; s++) {
     std::atomic<int> ready{0};
     std::atomic<bool> go{false}, stop{false};
     std::atomic<uint64_t> pairs{0};
     std::vector<std::thread> all;
     for (int t = 0; t < threads; t++)
-      all.emplace_back([&] {
-        for (int i = 0; i < 100; i++) layer.release(layer.allocate(size, nullptr));
+      all.emplace_back([&, stream = stream_of(t, streams)] {
+        for (int i = 0; i < 100; i++) layer.release(layer.allocate(size, stream));
         ready++;
         while (!go) sched_yield();
         uint64_t n = 0;
         while (!stop.load(std::memory_order_relaxed)) {
-          for (int i = 0; i < 10; i++) layer.release(layer.allocate(size, nullptr));
+          for (int i = 0; i < 10; i++) layer.release(layer.allocate(size, stream));
           n += 10;
         }
         pairs += n;
       });
     while (ready < threads) sched_yield();
     const auto start = Clock::now();
+    const double cpu_start = cpu();
     go = true;
-    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(milliseconds / 5));
+    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(milliseconds / rounds));
     stop = true;
     for (auto &t : all) t.join();
-    samples.push_back(since(start) / static_cast<double>(pairs));
+    samples.push_back((cpu_time ? cpu() - cpu_start : since(start)) / static_cast<double>(pairs));
   }
   return of(samples);
 }
@@ -219,11 +234,40 @@ void paces(Layer &layer, const char *name, double ms) {
     for (const double work : {500.0, 2000.0, 10000.0}) spaced(layer, name, threads, work);
 }
 
+// A device with four tenants beside one without, in turns, in CPU time: the ratio of
+// the medians is what tenants cost.
+int tenants(void *so, double ms) {
+  using Create = int (*)(int, const char *, uint64_t, uint64_t, int);
+  using Bind = int (*)(int, const char *, void *);
+  const auto malloc_fn = reinterpret_cast<void *(*)(size_t, int, void *)>(dlsym(so, "ashlar_malloc"));
+  const auto free_fn = reinterpret_cast<void (*)(void *, size_t, int, void *)>(dlsym(so, "ashlar_free"));
+  const auto create = reinterpret_cast<Create>(dlsym(so, "ashlar_tenant_create"));
+  const auto bind = reinterpret_cast<Bind>(dlsym(so, "ashlar_tenant_bind_stream"));
+  const char *names[] = {"a", "b", "c", "d"};
+  for (int i = 0; i < 4; i++)
+    if (create(1, names[i], 1u << 30, 0, i) != 0 || bind(1, names[i], stream_of(i, 4)) != 0) return 2;
+  const auto on = [&](int device) { return Layer([=](size_t n, int, void *s) { return malloc_fn(n, device, s); }, free_fn); };
+  Layer without = on(0), with = on(1);
+  const int turns = 41;
+  for (const int threads : {1, 8})
+    for (const int streams : {0, 4}) {
+      std::vector<double> a, b;
+      for (int i = 0; i < turns; i++) {
+        a.push_back(hammer(without, threads, ms / turns, 4096, streams, 1, true).median);
+        b.push_back(hammer(with, threads, ms / turns, 4096, streams, 1, true).median);
+      }
+      const Result x = of(a), y = of(b);
+      std::printf("%d threads, %-22s none: median %7.1f  best %7.1f ns   4 tenants: median %7.1f  best %7.1f ns   %.3f\n", threads,
+                  streams == 0 ? "a stream of nobody" : "streams of the tenants", x.median, x.best, y.median, y.best, y.median / x.median);
+    }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char **argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: front libashlar.so [milliseconds per case [window]]\n");
+    std::fprintf(stderr, "usage: front libashlar.so [milliseconds per case [window|tenants]]\n");
     return 2;
   }
   const bool all = argc <= 3;
@@ -234,6 +278,7 @@ int main(int argc, char **argv) {
     std::fprintf(stderr, "%s\n", dlerror());
     return 2;
   }
+  if (argc > 3 && std::string(argv[3]) == "tenants") return tenants(so, ms);
   const auto malloc_fn = reinterpret_cast<void *(*)(size_t, int, void *)>(dlsym(so, "ashlar_malloc"));
   const auto free_fn = reinterpret_cast<void (*)(void *, size_t, int, void *)>(dlsym(so, "ashlar_free"));
   const auto configure = reinterpret_cast<int (*)(const char *)>(dlsym(so, "ashlar_configure"));

@@ -186,7 +186,7 @@ function Recommended({ t }: { t: Tune }) {
         )}
         <dt>No setting needs less than</dt>
         <dd>
-          <Bytes n={t.lower_bound_bytes} field="lower_bound_bytes" /> <span class="muted">the peak of allocated bytes</span>
+          <Bytes n={t.lower_bound_bytes} field="lower_bound_bytes" /> <span class="muted">the peak of live bytes</span>
         </dd>
       </dl>
       {t.notes.map((n) => (

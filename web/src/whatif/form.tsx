@@ -3,7 +3,7 @@
 import { size } from '../format';
 import { Choice, Select } from '../parts/basic';
 import type { Meta } from '../types/view.gen';
-import { budgets, goals, presets, sources, type Search } from './question';
+import { budgets, goals, presets, sources, strategies, type Search } from './question';
 import { askNow, edit, slotOf, tune } from './state';
 
 export function Form({ run, m }: { run: number; m: Meta }) {
@@ -49,6 +49,20 @@ export function Form({ run, m }: { run: number; m: Meta }) {
         <button type="button" class="small" onClick={() => setSets([...sets, 'max_split_size_mb:256'])} title="A line to write into">
           + another
         </button>
+      </div>
+      <div class="presets" role="group" aria-label="Add other allocators">
+        {strategies.map((name) => (
+          <button
+            type="button"
+            class="small"
+            title="Another allocator with the same calls"
+            disabled={sets.includes(name)}
+            data-preset={name}
+            onClick={() => setSets([...sets, name])}
+          >
+            + {name}
+          </button>
+        ))}
       </div>
       <h2>Under</h2>
       <div class="bounds">

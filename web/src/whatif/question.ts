@@ -53,6 +53,9 @@ export const presets: readonly { conf: string; text: string; title: string }[] =
   { conf: '', text: 'defaults', title: 'Nothing set' },
 ];
 
+// Other allocators, which may stand among the settings; the server knows more.
+export const strategies = ['best-fit', 'buddy', 'slab', 'binning', 'bfc', 'bfc-growth', 'async:max', 'static-plan'];
+
 // Where a bound comes from, in words.
 export const sources: Readonly<Record<string, string>> = { given: 'as given', recorded: 'as recorded', inferred: 'inferred' };
 

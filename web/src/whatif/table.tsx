@@ -155,12 +155,14 @@ function Row({
       </td>
       <td class="right num">{count(r.num_alloc_retries)}</td>
       <td>
-        <Go screen="segments" change={{ event: at, ...variantOf(r, question) }} title="The segments as they would be then">
-          {f ? 'at the failure' : 'at the peak'}
-        </Go>
+        {(r.recorded || r.export) && (
+          <Go screen="segments" change={{ event: at, ...variantOf(r, question) }} title="The segments as they would be then">
+            {f ? 'at the failure' : 'at the peak'}
+          </Go>
+        )}
       </td>
       <td class="line">
-        {!r.recorded && (
+        {!r.recorded && r.export && (
           <>
             <code title={r.export}>{r.export}</code>{' '}
             <span title={r.export}>

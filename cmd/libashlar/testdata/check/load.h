@@ -14,7 +14,8 @@
     X(set_memory_fraction) X(get_memory_fraction) X(stats_json) X(reset_peak_stats)                \
     X(reset_accumulated_stats) X(record_history) X(set_metadata) X(get_metadata) X(snapshot_write) \
     X(snapshot_pickle) X(snapshot_json) X(set_oom_observer) X(string_free) X(force_gc)             \
-    X(front_counters_json) X(version)
+    X(front_counters_json) X(version) X(tenant_set_limit) X(tenant_create) X(tenant_resize)        \
+    X(tenant_delete) X(tenant_bind_stream) X(tenant_stats_json)
 
 #define FIELD(name) __typeof__(&ashlar_##name) name;
 static struct {

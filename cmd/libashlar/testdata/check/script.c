@@ -94,6 +94,21 @@ int main(int argc, char **argv) {
             printf("%s\n", lib.get_metadata());
         } else if (strcmp(op, "observe") == 0) {
             code(lib.set_oom_observer(observer));
+        } else if (strcmp(op, "tenantlimit") == 0) { /* device MiB */
+            code(lib.tenant_set_limit((int)a, b << 20));
+        } else if (strncmp(op, "tenant", 6) == 0) { /* name device guarantee ceiling priority, in MiB */
+            char name[32] = "";
+            sscanf(line, "%*s %31s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, name, &a, &b, &c, &d);
+            if (strcmp(op, "tenant") == 0)
+                code(lib.tenant_create((int)a, name, b << 20, c << 20, (int)d));
+            else if (strcmp(op, "tenantresize") == 0)
+                code(lib.tenant_resize((int)a, name, b << 20, c << 20, (int)d));
+            else if (strcmp(op, "tenantdelete") == 0)
+                code(lib.tenant_delete((int)a, name));
+            else if (strcmp(op, "tenantbind") == 0) /* name device stream */
+                code(lib.tenant_bind_stream((int)a, name, (void *)b));
+            else
+                text(lib.tenant_stats_json((int)a, strcmp(name, "-") == 0 ? NULL : name));
         } else if (strcmp(op, "init") == 0) {
             code(lib.init((int)a));
         } else if (strcmp(op, "version") == 0) {

@@ -1,0 +1,201 @@
+package tenant
+
+import (
+	"sync"
+	"time"
+)
+
+// page is the unit in which devices hand out memory.
+const page = 2 << 20
+
+// charge returns what size bytes take of a device.
+func charge(size uint64) uint64 { return (size + page - 1) &^ (page - 1) }
+
+// Reason says why a tenant got no memory.
+type Reason uint8
+
+// The reasons.
+const (
+	NotRefused Reason = iota // by the group; the allocator's own limit, for instance
+	AboveCeiling
+	AboveLimit // what others hold and what is guaranteed to them leaves too little
+	LentOut    // the memory is lent as revocable blocks
+	DeviceFull // the group allowed it, but the device refused
+	TenantClosed
+)
+
+// refusal is why and of how much a tenant's driver refused last.
+type refusal struct {
+	reason Reason
+	size   uint64
+	short  uint64 // what others would have to give back
+}
+
+// account is a tenant in the ledger.
+type account struct {
+	guarantee, ceiling uint64
+	reserved           uint64 // firm
+	borrowed           uint64 // for revocable blocks
+	closed             bool
+	refused            refusal
+
+	// claim is memory that others are giving back for this account: until
+	// claimEnd nobody borrows it.
+	claim    uint64
+	claimEnd time.Time
+
+	trims, trimsCaused int64
+}
+
+func (a *account) committed() uint64 { return max(a.reserved, a.guarantee) }
+
+// ledger has the bytes of all tenants. Its lock is the innermost one.
+type ledger struct {
+	mu        sync.Mutex
+	limit     uint64
+	committed uint64 // the sum of max(reserved, guarantee)
+	firm      uint64 // the sum of reserved
+	lent      uint64 // the sum of borrowed
+	accounts  []*account
+}
+
+// grant books d bytes for an account if the rule allows it.
+func (l *ledger) grant(a *account, d uint64) Reason {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a.claim = 0
+	why, short := l.check(a, d)
+	a.refused = refusal{why, d, short}
+	if why == NotRefused {
+		l.book(a, a.reserved+d)
+	}
+	return why
+}
+
+// check applies the rule. What fits into the guarantee is allowed even where
+// adopted memory has broken the limit.
+func (l *ledger) check(a *account, d uint64) (why Reason, short uint64) {
+	switch r := a.reserved + d; {
+	case a.closed:
+		return TenantClosed, 0
+	case a.ceiling > 0 && r > a.ceiling:
+		return AboveCeiling, 0
+	case r > a.guarantee && l.committed-a.committed()+r > l.limit:
+		return AboveLimit, l.committed - a.committed() + r - l.limit
+	case l.lent > 0 && l.firm+l.lent+d > l.limit:
+		return LentOut, l.firm + l.lent + d - l.limit
+	}
+	return NotRefused, 0
+}
+
+// book sets what an account has reserved.
+func (l *ledger) book(a *account, reserved uint64) {
+	l.committed -= a.committed()
+	l.firm += reserved - a.reserved
+	a.reserved = reserved
+	l.committed += a.committed()
+}
+
+// release books d bytes back.
+func (l *ledger) release(a *account, d uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.book(a, a.reserved-d)
+}
+
+// undo books back what was granted and the device refused.
+func (l *ledger) undo(a *account, d uint64, full bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.book(a, a.reserved-d)
+	if full {
+		a.refused = refusal{DeviceFull, d, d}
+	}
+}
+
+// adopt books memory that is there already.
+func (l *ledger) adopt(a *account, d uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.book(a, a.reserved+d)
+}
+
+// borrow books d bytes for revocable blocks if they are idle and nobody waits
+// for them.
+func (l *ledger) borrow(a *account, d uint64, now time.Time) Reason {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	taken := l.firm + l.lent
+	for _, o := range l.accounts {
+		if o.claim > 0 && now.Before(o.claimEnd) {
+			taken += o.claim
+		}
+	}
+	switch {
+	case a.closed:
+		return TenantClosed
+	case a.ceiling > 0 && a.reserved+a.borrowed+d > a.ceiling:
+		return AboveCeiling
+	case taken+d > l.limit:
+		return AboveLimit
+	}
+	a.borrowed += d
+	l.lent += d
+	return NotRefused
+}
+
+// giveBack books borrowed bytes back.
+func (l *ledger) giveBack(a *account, d uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a.borrowed -= d
+	l.lent -= d
+}
+
+// missing returns how much of d bytes is lent. The account's claim keeps others
+// from borrowing it until end.
+func (l *ledger) missing(a *account, d uint64, end time.Time) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a.claim, a.claimEnd = d, end
+	have := l.limit - min(l.limit, l.firm+d)
+	return l.lent - min(l.lent, have)
+}
+
+// spare returns how much an account has above its guarantee.
+func (l *ledger) spare(a *account) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return a.reserved - min(a.reserved, a.guarantee)
+}
+
+// refused returns the last refusal of an account.
+func (l *ledger) refused(a *account) refusal {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return a.refused
+}
+
+// countTrim notes that an account's cache was released for another one.
+func (l *ledger) countTrim(of, by *account) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	of.trims++
+	by.trimsCaused++
+}
+
+// setTerms changes an account's guarantee and ceiling if the limit has room for the
+// guarantee, and else returns by how much it has not.
+func (l *ledger) setTerms(a *account, guarantee, ceiling uint64) (short uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if guarantee > a.guarantee {
+		if after := l.committed - a.committed() + max(a.reserved, guarantee); after > l.limit {
+			return after - l.limit
+		}
+	}
+	l.committed -= a.committed()
+	a.guarantee, a.ceiling = guarantee, ceiling
+	l.committed += a.committed()
+	return 0
+}

@@ -1,0 +1,101 @@
+package placement
+
+import (
+	"compress/gzip"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// open reads a problem of testdata.
+func open(t testing.TB, path string) *Problem {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var r io.Reader = f
+	if strings.HasSuffix(path, ".gz") {
+		if r, err = gzip.NewReader(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := Read(r)
+	if err != nil {
+		t.Fatal(path, err)
+	}
+	return p
+}
+
+// The hard problems of google/minimalloc, whose best plan is as low as their load.
+// What a search finds depends on the time it has; the bars for a minute are those
+// of docs/policies.md (make policies-hard), this is a second.
+func TestHardProblems(t *testing.T) {
+	for _, name := range []string{"A", "F", "K"} {
+		p := open(t, "../../../testdata/placement/"+name+".1048576.csv")
+		r, err := Solve(t.Context(), p.Buffers, 300*time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Check(p.Buffers, r.Plan); err != nil {
+			t.Fatal(err)
+		}
+		if load := MaxLoad(p.Buffers); r.Height < load || r.Height > r.Greedy {
+			t.Errorf("%s: %d after %d, the bound is %d", name, r.Height, r.Greedy, load)
+		}
+	}
+}
+
+// brute reports whether two buffers of a plan overlap, by looking at all pairs.
+func brute(buffers []Buffer, p *Plan) bool {
+	for i, a := range buffers {
+		for j, b := range buffers[:i] {
+			if a.Lower < b.Upper && b.Lower < a.Upper && p.Offsets[i] < p.Offsets[j]+b.Size && p.Offsets[j] < p.Offsets[i]+a.Size {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func drawBuffers(t *rapid.T) []Buffer {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Buffer {
+		lower := rapid.Int64Range(0, 30).Draw(t, "lower")
+		return Buffer{lower, lower + rapid.Int64Range(1, 10).Draw(t, "life"), rapid.Uint64Range(1, 50).Draw(t, "size")}
+	}), 1, 40).Draw(t, "buffers")
+}
+
+func TestPlansHold(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		buffers := drawBuffers(t)
+		r, err := Solve(t.Context(), buffers, time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Check(buffers, r.Plan); err != nil || brute(buffers, r.Plan) {
+			t.Fatalf("%v: %v", r.Plan, err)
+		}
+		if least := MaxLoad(buffers); r.Height < least || r.Greedy < r.Height {
+			t.Fatalf("the plan needs %d, greedy %d, the bound is %d", r.Height, r.Greedy, least)
+		}
+	})
+}
+
+// The checker finds what looking at all pairs finds.
+func TestCheckFindsOverlaps(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		buffers := drawBuffers(t)
+		p := &Plan{Height: 300}
+		for range buffers {
+			p.Offsets = append(p.Offsets, rapid.Uint64Range(0, 250).Draw(t, "offset"))
+		}
+		if err := Check(buffers, p); (err != nil) != brute(buffers, p) {
+			t.Fatalf("Check says %v", err)
+		}
+	})
+}
