@@ -40,7 +40,7 @@ func TestAttack(t *testing.T) {
 
 func runAttack(t *testing.T, line, file, good string) *attack.Result {
 	out := filepath.Join(t.TempDir(), "out")
-	words := strings.NewReplacer("FILE", file, "CONFIG", file, "GOOD", good, "OUT", out)
+	words := strings.NewReplacer("FILE", file, "GOOD", good, "OUT", out)
 	var args []string
 	for _, arg := range strings.Fields(line) {
 		args = append(args, words.Replace(arg))

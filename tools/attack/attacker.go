@@ -68,7 +68,7 @@ func (a *attacker) attack(ctx context.Context, c *attack.Case) {
 
 // expand makes the arguments of a command line.
 func (a *attacker) expand(line, file string) []string {
-	words := strings.NewReplacer("FILE", file, "CONFIG", file, "GOOD", a.good, "OUT", filepath.Join(a.dir, "out"))
+	words := strings.NewReplacer("FILE", file, "GOOD", a.good, "OUT", filepath.Join(a.dir, "out"))
 	var args []string
 	for _, arg := range strings.Fields(line) {
 		args = append(args, words.Replace(arg))

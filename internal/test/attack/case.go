@@ -100,7 +100,7 @@ var (
 		"convert FILE OUT.json", "convert FILE OUT.pickle", "convert FILE OUT.perfetto", "convert FILE OUT.parquet", "gen FILE OUT.pickle --events 2000",
 	}
 	textCommands   = []string{"stats FILE", "stats FILE --json", "explain FILE", "explain FILE --json", "report FILE -o OUT.html", "check FILE --no-oom", "verify FILE"}
-	settingCommand = []string{"whatif GOOD --json --set CONF", "whatif GOOD --set CONF --limit 7609MiB", "plan CONFIG --batch 1 --seq 64 --settings CONF --json"}
+	settingCommand = []string{"whatif GOOD --json --set CONF", "whatif GOOD --set CONF --limit 7609MiB", "plan FILE --batch 1 --seq 64 --settings CONF --json"}
 	planCommands   = []string{"plan FILE --batch 1 --seq 64 --json", "plan FILE --batch 2 --seq 128 --gpu H100", "plan FILE --batch 1 --seq 64 --optimizer sgd --lora 8"}
 	dryCommands    = []string{"dry FILE --json", "dry FILE --limit 1GiB", "dry FILE --trace OUT.pickle"}
 )
