@@ -204,7 +204,7 @@ func (p *planned) answer(assumed []string) *Answer {
 	a.Assumed = append(a.Assumed, capacity.Assumed()...)
 	if c := capacity.Card; c != nil && c.Vendor != "" {
 		a.Measured = false
-		a.NotModelled = append(a.NotModelled, fmt.Sprintf("%s's kernels: the run is planned with those of an NVIDIA card; no card of %[1]s was measured", c.Maker()))
+		a.NotModelled = append(a.NotModelled, fmt.Sprintf("%s's kernels: the run is planned with those of an NVIDIA card; no %[1]s card was measured", c.Maker()))
 	}
 	for _, x := range p.question.Model.Assumed {
 		a.Assumed = append(a.Assumed, fmt.Sprintf("%s = %s: %s", x.Field, x.Value, x.Why))
