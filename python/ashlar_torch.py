@@ -261,6 +261,7 @@ class _Ashlar:
         pointer = self.so.ashlar_snapshot_pickle(-1, ctypes.byref(length))
         data = pickle.loads(self.take(pointer, length.value))
         data.setdefault("external_annotations", [])
+        data.pop("ashlar_rules", None)  # PyTorch's have no such key
         return data
 
 
