@@ -58,6 +58,7 @@ func rewritten(tr *trace.Trace, change func(timeline.Frame) []timeline.Frame) *t
 	for i := range tr.Events.Len() {
 		out.Events.Copy(&tr.Events, i)
 		out.Events.Stack.Set(i, stack(tr.Events.Stack.At(i)))
+		out.Events.Meta.Set(i, trace.NoString) // of the other table, as the annotations below
 	}
 	out.Segments = nil
 	for _, s := range tr.Segments {

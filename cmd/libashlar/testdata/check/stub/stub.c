@@ -30,7 +30,7 @@ static void put_back(uint64_t addr) {
 
 /* What the engine does under its lock. */
 static bool recall(bool all) {
-    struct outbox *o = front_outbox(0);
+    struct outbox *o = front_open(0, 0);
     const uint64_t begin = o->taken;
     if (all) front_fill(0, true);
     for (;;) {
