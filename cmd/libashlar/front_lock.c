@@ -147,6 +147,7 @@ static enum turn turn_of(struct lock *l, uintptr_t me) {
 
 /* Waits for the end of another thread's turn, and takes the lock and the turn. */
 void lock_wait(struct lock *l, uintptr_t me) {
+    pthread_once(&once, measure); /* whoever has the turn has measured, but this thread may not see it yet */
     const uint64_t begin = ticks();
     uint32_t waiters = atomic_fetch_add_explicit(&l->waiters, 1, memory_order_relaxed) + 1;
     enum turn t;

@@ -173,12 +173,13 @@ func (s *Server) open(c change) *Alarm {
 	return nil
 }
 
-// clearAll ends the alarms of a job that has ended, and returns them. The server
-// is locked.
-func (s *Server) clearAll(session string, now time.Time) (over []*Alarm) {
+// clearAll ends the alarms of a job that has ended, and returns them; one of the
+// whole run goes on while another rank raises it. The server is locked.
+func (s *Server) clearAll(session, run string, now time.Time) (over []*Alarm) {
 	at := now.UnixMicro()
 	for _, a := range s.alarms {
-		if a.Session == session && a.ClearedUS == nil {
+		perRun, raised := s.engine.ofRun(a.Run, a.Name)
+		if a.ClearedUS == nil && !raised && (a.Session == session || perRun && a.Run == run) {
 			a.ClearedUS = &at
 			over = append(over, a)
 		}

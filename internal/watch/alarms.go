@@ -139,6 +139,17 @@ func (e *engine) tell(changes []change, c change) []change {
 	return changes
 }
 
+// ofRun reports whether a rule is about whole runs, and whether a rank of this one
+// raises it.
+func (e *engine) ofRun(run, rule string) (perRun, raised bool) {
+	for _, r := range e.rules {
+		if r.Name == rule && r.perRun {
+			return true, len(e.runs[runRule{run, r}]) > 0
+		}
+	}
+	return false, false
+}
+
 // restore says that an alarm was raised before this process began.
 func (e *engine) restore(w who, run, rule string) {
 	for i, r := range e.rules {

@@ -304,7 +304,7 @@ func (s *Server) add(ctx context.Context, body samples) (reply, error) {
 	if body.End {
 		one.hello.Ended = true
 		s.engine.forget(body.Session)
-		over = s.clearAll(body.Session, now)
+		over = s.clearAll(body.Session, one.hello.Run, now)
 	}
 	one.asks = slices.DeleteFunc(one.asks, func(a ask) bool { return now.Sub(a.since) > askTime })
 	answer := reply{Stored: one.stored, Ask: append([]ask{}, one.asks...)}

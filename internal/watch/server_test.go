@@ -344,6 +344,22 @@ func TestEnd(t *testing.T) {
 	}
 }
 
+// An alarm of a run stays raised until the last of its ranks that raise it ends.
+func TestEndOfRank(t *testing.T) {
+	c := newClock()
+	s := newTestServer(t, newTestHub(t, t.TempDir()), c, "a: allocated > 1 per run -> log")
+	for rank, session := range []string{testSession, "session-2"} {
+		hello(t, s, session, rank)
+		call(t, s, "/v1/samples", batch(c, session, 1, 2))
+	}
+	for i, session := range []string{testSession, "session-2"} {
+		call(t, s, "/v1/samples", map[string]any{"v": 1, "session": session, "samples": []any{}, "end": true})
+		if a := s.Status().Alarms; len(a) != 1 || (a[0].ClearedUS != nil) != (i == 1) {
+			t.Errorf("rank %d has ended: %+v", i, a)
+		}
+	}
+}
+
 // cancelled returns a context that has ended.
 func cancelled() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())

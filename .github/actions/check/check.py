@@ -19,9 +19,7 @@ def main():
         subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *shlex.split(get("CHECK_INSTALL"))], check=True)
     files = (get("CHECK_FILE") or "").split("\n")
     files = [f.strip() for f in files if f.strip()]
-    if not files:
-        sys.exit("ashlar check: no file is given")
-    worst, tables = 0, []
+    worst, tables = (0, []) if files else (2, ["No file is given: set `file`.\n"])
     for file in files:
         status, table = check(file)
         worst = max(worst, status)
@@ -40,11 +38,18 @@ def main():
 
 def check(file):
     """Checks one file: the exit status, and a table or what is wrong."""
-    argv = ["ashlar", "check", "--markdown", *shlex.split(os.environ.get("CHECK_RULES", ""))]
+    rules = os.environ.get("CHECK_RULES", "")
+    try:
+        argv = ["ashlar", "check", "--markdown", *shlex.split(rules)]
+    except ValueError as e:
+        return 2, f"`rules` cannot be read ({e}): {rules}\n"
     for flag, name in (("--baseline", "CHECK_BASELINE"), ("--max-growth", "CHECK_MAX_GROWTH")):
         if os.environ.get(name):
             argv.append(f"{flag}={os.environ[name]}")
-    done = subprocess.run([*argv, "--", file], capture_output=True, text=True)
+    try:
+        done = subprocess.run([*argv, "--", file], capture_output=True, text=True)
+    except FileNotFoundError:
+        return 2, "There is no command `ashlar`: leave `install` as it is, or install it in a step before.\n"
     table = done.stdout
     if done.stderr:
         sys.stderr.write(done.stderr)
