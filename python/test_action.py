@@ -93,7 +93,13 @@ class Action(unittest.TestCase):
 
     def test_no_file(self):
         done = self.run_action(FILE=" \n")
-        self.assertEqual((done.returncode, done.stderr), (1, "ashlar check: no file is given\n"))
+        self.assertEqual((done.returncode, done.stderr), (2, ""))
+        self.assertIn("No file is given", done.stdout)
+
+    def test_open_quote(self):
+        done = self.run_action(FILE="bad.pickle", RULES="--max-reserved '70GiB")
+        self.assertEqual((done.returncode, done.stderr), (2, ""))
+        self.assertIn("`rules` cannot be read", done.stdout)
 
     def test_new_comment(self):
         GitHub.comments = [{"id": 1, "body": "hello"}, {"id": 2, "body": None}]

@@ -232,6 +232,9 @@ func (o *dryOptions) answer(ctx context.Context, std stdio, q dry.Question, out 
 	if p, out.Answer, err = dry.Ask(ctx, q); err != nil {
 		return failed(ctx, fmt.Errorf("%s: %w", out.File, err))
 	}
+	if cut := q.Recording.Cut; cut != "" {
+		std.errorf("warning: %s: %s; the answer is about what is there", out.File, cut)
+	}
 	if o.trace != "" {
 		err := writeTrace(ctx, o.trace, func() (*trace.Trace, error) { return p.Trace(ctx) })
 		if err != nil {

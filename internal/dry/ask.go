@@ -43,7 +43,8 @@ type Answer struct {
 	// Compiled is how many graphs of torch.compile ran as Inductor compiled them;
 	// notes name those that ran eagerly.
 	Compiled int `json:"compiled_graphs"`
-	// Ended is why the dry run ended: steps, passes, script, interrupted or an error.
+	// Ended is why the dry run ended: steps, passes, script, interrupted, an error, or
+	// where the file was cut.
 	Ended string `json:"ended"`
 	// Lines are the lines of the script that hold most at the peak.
 	Lines []Line `json:"lines"`
@@ -174,6 +175,7 @@ func (p *Played) answer(q *Question) *Answer {
 			r.Header.Device.Name, had[0], had[1], c.Title, c.Major, c.Minor, c.Name))
 	}
 	if r.Cut != "" {
+		a.Ended = cmp.Or(a.Ended, "cut: "+r.Cut)
 		a.NotModelled = append(a.NotModelled, r.Cut+": what comes after is not in the answer")
 	}
 	if n := r.GPUs(); n > 1 {

@@ -205,6 +205,9 @@ var recordingHead = regexp.MustCompile(`^\{\s*"torch"\s*:\s*"[^"]*"\s*,\s*"(work
 // ledgerHead matches the beginning of a dry run's ledger.
 var ledgerHead = regexp.MustCompile(`^\{\s*"ashlar_dry"\s*:`)
 
+// reportHead matches the beginning of a page that ashlar report wrote.
+var reportHead = regexp.MustCompile(`^(?i:<!doctype html>)[^\x00]{0,999}(<title>Ashlar</title>|<meta name="generator" content="ashlar )`)
+
 // text finds out what a text is. JSON may be a snapshot; what is none may have
 // a dump or a message in it, as may any other text. Of a long one only the end
 // is searched, where the error is: raw is its beginning then, and again gives
@@ -217,6 +220,9 @@ func (r reader) text(in *Input, head, raw []byte, open opener, again func() (io.
 	}
 	if ledgerHead.Match(first) {
 		return nil, fmt.Errorf("%s is the ledger of a dry run; ashlar dry reads it", in.Name)
+	}
+	if reportHead.Match(first) {
+		return nil, fmt.Errorf("%s is a page of ashlar report; open it in a browser, or give the snapshot that it was made from", in.Name)
 	}
 	long := len(raw) > maxText
 	if bytes.HasPrefix(first, []byte("{")) || bytes.HasPrefix(first, []byte("[")) || bytes.HasPrefix(first, []byte("<")) || // a page with one in it

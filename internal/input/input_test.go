@@ -137,6 +137,7 @@ func TestOpenProblems(t *testing.T) {
 	for _, tt := range []struct{ data, want string }{
 		{"", "the file is empty; give a snapshot, a memory_stats() dump or an out-of-memory message"},
 		{"step 1 loss=0.3\n", "neither a memory snapshot nor text with a memory_stats() dump or an out-of-memory message"},
+		{"<!doctype html>\n<html><head><title>Ashlar</title></head>CUDA out of memory. Tried to allocate 1.00 GiB", "is a page of ashlar report; open it in a browser"},
 		{`{"torch": "2.11", "workload": "lessons", "ops": [`, "is a recording of the allocator's answers; ashlar verify replays it"},
 		{"\x80\x02}broken", "x.pickle"},
 	} {

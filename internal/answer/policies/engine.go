@@ -44,7 +44,7 @@ func (a *asked) engine(ctx context.Context, name string, s whatif.Setting) (*Res
 		m.Event = &o.Reserved.Event
 	}
 	r.PeakReservedAt = &m
-	r.ReservedOverLive = a.overLive(o.Reserved.Bytes)
+	r.ReservedOverLive = a.overLive(r, o.Reserved.Bytes)
 	r.DeviceAllocs, r.DeviceFrees, r.DriverMS = &o.DeviceAllocs, &o.DeviceFrees, milliseconds(o.DriverTime)
 	r.CallsPerSecond = perSecond(o.Calls, elapsed)
 	at := o.AtPeak

@@ -192,12 +192,13 @@ func (a *asked) peak(r *Result, reserved uint64, at int) {
 	r.PeakReserved = &reserved
 	m := a.moment(at)
 	r.PeakReservedAt = &m
-	r.ReservedOverLive = a.overLive(reserved)
+	r.ReservedOverLive = a.overLive(r, reserved)
 }
 
-// overLive returns reserved bytes over the lower bound, nil if nothing is live.
-func (a *asked) overLive(reserved uint64) *float64 {
-	if a.lower == 0 {
+// overLive returns reserved bytes over the lower bound, nil if nothing is live or
+// not all of it was served.
+func (a *asked) overLive(r *Result, reserved uint64) *float64 {
+	if a.lower == 0 || r.Fails {
 		return nil
 	}
 	over := float64(reserved) / float64(a.lower)

@@ -120,6 +120,11 @@ func Ask(ctx context.Context, r *run.Checked, q Question) (*Answer, error) {
 // AskProblem answers a question about a placement problem.
 func AskProblem(ctx context.Context, p *placement.Problem, q Question) (*Answer, error) {
 	a := &asked{Question: &q, course: problemCourse(p), lower: placement.MaxLoad(p.Buffers), lowerAt: -1}
+	a.eachLive(func(op int, live, _ uint64) {
+		if live == a.lower && a.lowerAt < 0 {
+			a.lowerAt = op
+		}
+	})
 	a.noSteps = "a placement problem has no steps"
 	return a.answer(ctx, &Answer{Notes: []string{}})
 }

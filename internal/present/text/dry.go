@@ -51,6 +51,9 @@ func (p *page) dryHead(head DryHead, d *dry.Document) {
 	if why, ok := strings.CutPrefix(a.Ended, "error: "); ok {
 		p.wrapped("  ", "The dry run ended with an error, and the answer is about what came before it: "+Clean(why))
 	}
+	if where, ok := strings.CutPrefix(a.Ended, "cut: "); ok {
+		p.wrapped("  ", "The ledger is not whole, and the answer is about what is there: "+Clean(where))
+	}
 	if a.Ended == "interrupted" {
 		p.wrapped("  ", "The dry run was interrupted, and the answer is about what came before.")
 	}
