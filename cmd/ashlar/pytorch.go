@@ -1,13 +1,18 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
+
+// versionText matches a version as PyTorch writes its own, torch.__version__.
+var versionText = regexp.MustCompile(`^[0-9]+\.[0-9]+(\.[0-9]+)?((a|b|rc|\.dev)[0-9]+)?(\+\S+)?$`)
 
 // versionFlag is --pytorch: the release that wrote a file.
 type versionFlag struct{ version pytorch.Version }
@@ -21,6 +26,8 @@ func (v *versionFlag) Set(s string) error {
 	switch {
 	case err != nil:
 		return err
+	case !versionText.MatchString(s):
+		return errors.New("no version: write it as 2.7 or 2.7.1+cu126")
 	case parsed < pytorch.Oldest || parsed > pytorch.Newest:
 		return fmt.Errorf("the rules of PyTorch %v to %v are known: give one of them", pytorch.Oldest, pytorch.Newest)
 	}

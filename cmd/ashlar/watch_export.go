@@ -35,6 +35,9 @@ the least and the most of those.`,
 	store.add(cmd)
 	cmd.Flags().StringVarP(&out, "output", "o", "", "the table, a `FILE` that ends in .parquet")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if out == "" {
+			return errors.New("export needs -o and the name of a file that ends in .parquet")
+		}
 		if filepath.Ext(out) != ".parquet" {
 			return fmt.Errorf("-o %s: the table is Parquet; let the name end in .parquet", out)
 		}
@@ -118,6 +121,9 @@ NAME: see ashlar watch --once. Every command of ashlar reads the file.`,
 	store.add(cmd)
 	cmd.Flags().StringVarP(&out, "output", "o", "", "the snapshot, a `FILE`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if out == "" {
+			return errors.New("snapshot needs -o and the name of a file")
+		}
 		return store.with(cmd.Context(), std, func(s *watch.Server) error {
 			r, err := s.Snapshot(cmd.Context(), args[0])
 			if errors.Is(err, hub.ErrNone) {
