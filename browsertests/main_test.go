@@ -225,6 +225,19 @@ func (s *scene) click(selector string) {
 	s.must(s.page.Click(selector))
 }
 
+// clickUntil clicks until something is so. The label beside a button may change its
+// length while the mouse is down, so that the button is gone from under it.
+func (s *scene) clickUntil(selector, condition string) {
+	s.Helper()
+	for range 10 {
+		s.click(selector)
+		if s.page.Until(condition, 3*time.Second) == nil {
+			return
+		}
+	}
+	s.until(condition)
+}
+
 // hash is what comes after # in the address, once it has settled.
 func (s *scene) hash(want string) {
 	s.Helper()

@@ -182,8 +182,7 @@ func TestZoomAround(t *testing.T) {
 	s.until(windowWidth + " > 11000") // the way back has ended
 	for range 3 {
 		from, to := s.window()
-		s.click("[aria-label='Zoom in']")
-		s.until(fmt.Sprintf("%s < %g", windowWidth, 0.75*(to-from)))
+		s.clickUntil("[aria-label='Zoom in']", fmt.Sprintf("%s < %g", windowWidth, 0.75*(to-from)))
 	}
 	s.until(windowWidth + " < 2000")
 	s.holds(11000.5)
