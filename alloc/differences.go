@@ -1,6 +1,6 @@
 package alloc
 
-import "github.com/ashlar-mem/ashlar/pytorch"
+import "github.com/ashlar-mem/ashlar/settings/pytorch"
 
 // FreeOrder is the order of the free blocks of one stream and size: a request
 // takes the first.

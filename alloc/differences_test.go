@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/driver/sim"
-	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/settings/pytorch"
 )
 
 // Each difference has the versions that docs/versions.md lists.

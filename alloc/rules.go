@@ -4,8 +4,8 @@ import (
 	"math/bits"
 	"sort"
 
-	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/settings/pytorch"
 )
 
 // Sizes in bytes that no setting changes (spec 1.1).

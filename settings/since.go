@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/ashlar-mem/ashlar/pytorch"
+	"github.com/ashlar-mem/ashlar/settings/pytorch"
 )
 
 // laterKeys exist only in versions after 2.11 (spec 15). They are not modelled.

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/pytorch"
+	"github.com/ashlar-mem/ashlar/settings/pytorch"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 

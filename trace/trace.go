@@ -3,8 +3,8 @@ package trace
 import (
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/settings/pytorch"
 )
 
 // The values of [Trace.Platform]: what a trace was recorded on if that was not

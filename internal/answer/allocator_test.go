@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/settings/pytorch"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 

@@ -4,8 +4,8 @@ import (
 	"cmp"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/settings/pytorch"
 )
 
 // EachFirst calls f for the tensors that are there before the first call, in the order

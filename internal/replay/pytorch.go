@@ -1,6 +1,6 @@
 package replay
 
-import "github.com/ashlar-mem/ashlar/pytorch"
+import "github.com/ashlar-mem/ashlar/settings/pytorch"
 
 // PyTorch is the release that wrote a file, and the one whose rules were followed,
 // as documents have them.

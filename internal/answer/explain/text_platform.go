@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/answer"
-	"github.com/ashlar-mem/ashlar/pytorch"
+	"github.com/ashlar-mem/ashlar/settings/pytorch"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
 )
 

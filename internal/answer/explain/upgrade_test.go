@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/test/short"
-	"github.com/ashlar-mem/ashlar/pytorch"
+	"github.com/ashlar-mem/ashlar/settings/pytorch"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
 	"github.com/ashlar-mem/ashlar/trace"
 )

@@ -8,8 +8,8 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/parallel"
-	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/settings/pytorch"
 )
 
 const (

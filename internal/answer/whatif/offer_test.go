@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/pytorch"
+	"github.com/ashlar-mem/ashlar/settings/pytorch"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 

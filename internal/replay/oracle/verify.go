@@ -11,7 +11,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
-	"github.com/ashlar-mem/ashlar/pytorch"
+	"github.com/ashlar-mem/ashlar/settings/pytorch"
 )
 
 // Verify runs the recording through the engine and compares everything the

@@ -7,8 +7,8 @@ import (
 	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
-	"github.com/ashlar-mem/ashlar/pytorch"
 	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/settings/pytorch"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 

@@ -21,6 +21,8 @@ import sys
 import threading
 import time
 
+import allocators
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 MIB, GIB = 1 << 20, 1 << 30
 GUARANTEE = 4 * GIB
@@ -145,8 +147,8 @@ input()
 
 
 def start(args, role, **env):
-    library = args.library or os.environ.get("ASHLAR_LIBRARY") or "bin/gpu/libashlar.so"
-    environment = dict(os.environ, ASHLAR_LIBRARY=os.path.abspath(library), CUBLAS_WORKSPACE_CONFIG=":4096:8", **env)
+    library = os.path.abspath(args.library) if args.library else allocators.library_path()
+    environment = dict(os.environ, ASHLAR_LIBRARY=library, CUBLAS_WORKSPACE_CONFIG=":4096:8", **env)
     environment["PYTHONPATH"] = os.path.join(HERE, "..", "..", "..", "python")
     return subprocess.Popen([sys.executable, __file__, "--child", role, "--rounds", str(args.rounds), "--requests", str(args.requests)],
                             env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
