@@ -113,13 +113,8 @@ class Ledger:
         except (NotImplementedError, RuntimeError):
             return -1
         key = s._cdata
-        known = self.alive.get(key)
+        known = self.resized(s)
         if known is not None:
-            size = s.nbytes()
-            if size != known[1]:
-                self.line("r", known[0], size)
-                self.alive[key] = (known[0], size, known[2], known[3])
-                self.count(size - known[1] if known[3] else 0)
             return known[0]
         number, self.next = self.next, self.next + 1
         size, device = s.nbytes(), str(tensor.device)
@@ -129,6 +124,15 @@ class Ledger:
         if on:
             self.count(size)
         return number
+
+    def resized(self, s):
+        """What is known of a storage, which may have another size by now."""
+        known, size = self.alive.get(s._cdata), s.nbytes()
+        if known is not None and size != known[1]:
+            self.line("r", known[0], size)
+            self.alive[s._cdata] = (known[0], size, known[2], known[3])
+            self.count(size - known[1] if known[3] else 0)
+        return known
 
     def gone(self, key, number, _):
         known = self.alive.get(key)
@@ -259,6 +263,8 @@ class Recorder(TorchDispatchMode):
         if func is DEVICE and isinstance(args[0], FakeTensor):
             return torch.device("meta") if args[0].fake_mode.in_kernel_invocation else args[0].fake_device
         kwargs = kwargs or {}
+        if any(map(foreign, types)):
+            return NotImplemented  # it is made of others, which come here by themselves
         if not hasattr(func, "_schema"):
             return func(*args, **kwargs)
         if not self.told and "transformers.utils.import_utils" in sys.modules:
@@ -447,6 +453,12 @@ class Recorder(TorchDispatchMode):
         if sequence_number is not None:
             self.forward[sequence_number() - 1] = stack
         return stack
+
+
+@functools.cache
+def foreign(kind):
+    """Whether tensors of a class do their operations on others, as DTensor does."""
+    return not issubclass(kind, FakeTensor) and kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
 
 
 @functools.cache
@@ -772,9 +784,9 @@ def pack(r, func, args, kwargs, shadows):
 class record:
     """Records what the code inside would allocate."""
 
-    def __init__(self, path="run.dry.gz", steps=8, argv=None, save=True, card=None, data="real"):
+    def __init__(self, path="run.dry.gz", steps=8, argv=None, save=True, card=None, data="real", world=1, rank=0):
         self.path, self.steps, self.argv, self.save, self.data = path, steps, argv or sys.argv, save, data
-        self.card = card or {}
+        self.card, self.world, self.rank = card or {}, world, rank
         self.done, self.undo, self.counts, self.idle = 0, [], {}, False
         self.optimizing = self.inside = False  # there is an optimizer; a module is being called
         self.passes = self.highest = 0  # forward passes since the peak last grew, and that peak
@@ -786,7 +798,7 @@ class record:
         self.ledger = Ledger(self.path)
         self.ledger.head(torch=torch.__version__, cuda=torch.version.cuda, cudnn=torch.backends.cudnn.version() if torch.version.cuda else None, device=facts, argv=self.argv,
                          steps=self.steps, settings=os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or "",
-                         world={"size": int(os.environ.get("WORLD_SIZE", 1)), "rank": int(os.environ.get("RANK", 0))})
+                         world={"size": self.world, "rank": self.rank})
         self.fake = FakeTensorMode(allow_non_fake_inputs=True, allow_fallback_kernels=False)
         self.recorder = Recorder(self.ledger, self.fake)
         self.fake.__enter__()  # before anything says that there is a GPU
@@ -879,6 +891,9 @@ class record:
         self.replace(torch, "ctc_loss", self.ctc)
         for mode, name in enumerate(("rnn_relu", "rnn_tanh", "lstm", "gru")):
             self.replace(torch._VF, name, functools.partial(recurrent, mode))
+        self.replace(torch.UntypedStorage, "resize_", self.resizing)
+        if self.world > 1:
+            join(self)
         self.replace(torch.cuda, "stream", lambda old: functools.partial(self.on_stream, old))
 
     # ---- what is read
@@ -959,6 +974,14 @@ class record:
             return old(probs, targets, *known, *args, **kwargs)
         return ctc_loss
 
+    def resizing(self, old):
+        def resize(storage, size):
+            out = old(storage, size)
+            with self.ledger.lock:
+                self.ledger.resized(storage)
+            return out
+        return resize
+
     def unpinned(self, old):
         @functools.wraps(old)
         def init(loader, *args, **kwargs):
@@ -991,6 +1014,7 @@ class record:
         return call
 
     def tell(self, kind, ts):
+        ts = [getattr(t, "_local_tensor", t) for t in ts]  # of a DTensor what is here
         found = [self.ledger.storage(t) for t in ts if isinstance(t, FakeTensor) and t.device.type == "cuda"]
         if found:
             self.ledger.line("c", kind, found)
@@ -1198,6 +1222,101 @@ def swap(a, b):
     torch._C._swap_tensor_impl(a, b)
 
 
+# ------------------------------------------------------ several processes
+
+
+def join(recording):
+    """Make this process one of several that are not there: nothing is sent, and what comes has the right size."""
+    import torch.distributed as dist
+    from torch.distributed import device_mesh, distributed_c10d
+    from torch.nn.parallel import distributed as parallel
+
+    os.environ.update(WORLD_SIZE=str(recording.world), RANK=str(recording.rank), LOCAL_RANK="0", LOCAL_WORLD_SIZE="1")
+    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+    os.environ.setdefault("MASTER_PORT", "29500")
+
+    def init(old):
+        @functools.wraps(old)
+        def init_process_group(*args, **kwargs):
+            import torch.testing._internal.distributed.fake_pg  # noqa: F401  (it registers the backend)
+
+            return old("fake", rank=recording.rank, world_size=recording.world)
+        return init_process_group
+
+    def group(old):
+        @functools.wraps(old)
+        def new_group(ranks=None, *args, **kwargs):
+            return old(ranks)
+        return new_group
+
+    for module in (dist, distributed_c10d, device_mesh):
+        recording.replace(module, "init_process_group", init)
+        recording.replace(module, "new_group", group)
+    recording.replace(parallel, "_verify_param_shape_across_processes", lambda old: lambda *a, **k: None)  # it reads what came
+    recording.replace(dist, "Reducer", lambda old: Buckets)
+    recording.replace(dist, "Logger", lambda old: Silent)
+
+
+class Silent:
+    """Something that is told a lot and does nothing."""
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *a, **k: None
+
+
+class Buckets(Silent):
+    """The reducer of DistributedDataParallel: buckets as large as all gradients. After the first backward pass they
+    are made anew, in the order in which gradients came."""
+
+    def __init__(self, parameters, indices, limits, group, sparse, cap, unused=False, views=False, names=None, first=1 << 20, *rest):
+        self.parameters, self.cap, self.first, self.as_views = list(parameters), cap, first, views
+        self.order, self.rebuilt, self.missing = [], unused, 0
+        self.lay(indices)
+        self.hooks = [p.register_post_accumulate_grad_hook(functools.partial(self.arrived, i)) for i, p in enumerate(self.parameters)]
+
+    def lay(self, indices):
+        self.buckets, self.views = [], {}  # those before are gone first
+        for bucket in indices:
+            first, at = self.parameters[bucket[0]], 0
+            flat = torch.empty(sum(self.parameters[i].numel() for i in bucket), dtype=first.dtype, device=first.device)
+            self.buckets.append(flat)
+            for i in bucket:
+                p = self.parameters[i]
+                self.views[i], at = flat[at:at + p.numel()].view(p.shape), at + p.numel()
+
+    def prepare_for_backward(self, outputs):
+        self.missing = len(self.parameters)  # without it gradients are only summed up
+
+    def arrived(self, i, p):
+        if not self.missing:
+            return
+        self.missing -= 1
+        if not self.rebuilt:
+            self.order.append(i)
+        if self.as_views:
+            p.grad = self.views[i]
+
+    def _rebuild_buckets(self):
+        import torch.distributed as dist
+
+        if self.rebuilt or not self.order:
+            return False
+        self.rebuilt = True
+        of = [self.parameters[i] for i in self.order]
+        indices, _ = dist._compute_bucket_assignment_by_size(of, [self.first, self.cap], [False] * len(of), self.order)
+        self.lay(indices)
+        return True
+
+    def _remove_autograd_hooks(self):
+        for hook in self.hooks:
+            hook.remove()
+
+
 # ----------------------------------------------- machines that have no GPU
 
 
@@ -1371,6 +1490,8 @@ def main():
     p.add_argument("--data", choices=("real", "fake"), default="real", help="fake: the first batch of each DataLoader is loaded, the others are copies of it")
     p.add_argument("--no-save", action="store_true", help="torch.save and safetensors write nothing")
     p.add_argument("--card", type=json.loads, default={}, help="what the GPU is, as JSON: name, total_bytes, capability, processors, threads")
+    p.add_argument("--world", type=int, default=1, help="the script is one process of so many (default 1)")
+    p.add_argument("--rank", type=int, default=0, help="which of them (default 0)")
     p.add_argument("-m", dest="module", action="store_true", help="script is the name of a module")
     p.add_argument("script")
     p.add_argument("args", nargs=argparse.REMAINDER)
@@ -1378,7 +1499,7 @@ def main():
     sys.argv = [o.script] + o.args
     if not o.module:
         sys.path[0] = os.path.dirname(os.path.abspath(o.script))
-    with record(o.out, o.steps, list(sys.argv), not o.no_save, o.card, o.data):
+    with record(o.out, o.steps, list(sys.argv), not o.no_save, o.card, o.data, o.world, o.rank):
         if o.module:
             runpy.run_module(o.script, run_name="__main__", alter_sys=True)
         else:
