@@ -22,8 +22,10 @@ tensor is [dtype, shape, strides, device].
     {"ashlar_dry": 1, "torch": ..., "device": {...}, "argv": [...], ...}
     ["F", id, file, line, function]           a frame
     ["S", id, [frames, innermost first]]      a call stack
-    ["K", id, op, inputs, outputs, args, kwargs]
-                                              a kind of call; a tensor in args is {"t": i}
+    ["K", id, op, inputs, outputs, args, kwargs, workspaces]
+                                              a kind of call; a tensor in args is {"t": i}; the last is what cuDNN takes:
+                                              for each pass of a convolution, or the workspace and
+                                              the reserve of a recurrent layer; -1: it was not asked
     ["o", kind, stack, thread, stream, inputs, outputs]
                                               a call, with the storages; thread 1 is autograd's, 2 its own sum of two gradients
     ["b", storage, bytes, device]             born, before the call that made it
@@ -69,6 +71,7 @@ VERSION = 1
 LARGE = 1 << 20  # bytes from which on a new tensor of the CPU has none
 SHADOW = 1 << 24  # elements up to which values are known
 RANDOM = 1 << 20  # the same for those that are drawn, or are weights to be
+MOST_DRAWN = 1 << 29  # elements that are drawn for nothing, a few seconds' work
 aten = torch.ops.aten
 DEVICE = torch.ops.prim.device.default
 
@@ -90,6 +93,7 @@ class Ledger:
         self.alive, self.next = {}, 0
         self.frames, self.stacks, self.kinds, self.dtypes = {}, {}, {}, {}
         self.live = self.peak = 0
+        self.cudnn = None
         self.closed = False
 
     def line(self, *what):
@@ -183,7 +187,10 @@ class Ledger:
         number = self.kinds.get(key)
         if number is None:
             number = self.kinds[key] = len(self.kinds)
-            self.line("K", number, str(func), [self.describe(t) for t in given], [self.describe(t) for t in made], a, k)
+            line = ["K", number, str(func), [self.describe(t) for t in given], [self.describe(t) for t in made], a, k]
+            if self.cudnn is not None and func in ASKED:
+                line.append(self.cudnn.workspaces(func, args, made))
+            self.line(*line)
         return number
 
     def describe(self, x):
@@ -258,6 +265,8 @@ class Recorder(TorchDispatchMode):
         self.off = False  # in a forked process
         self.told = False
         self.makers = {}  # the nodes of the backward pass that made storages
+        self.cuda_random = None  # the state of the generator that stands for CUDA's
+        self.drawn = 0  # numbers that nobody needs
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if func is DEVICE and isinstance(args[0], FakeTensor):
@@ -327,6 +336,60 @@ class Recorder(TorchDispatchMode):
         return s.values
 
     def shadows(self, func, given, args, kwargs):
+        """The values of an operation's results if they are known, else None. The CPU's generator gives the script what it
+        would give without ashlar: CUDA's numbers are drawn apart, and those of large weights are drawn and thrown away."""
+        if torch.Tag.nondeterministic_seeded not in func.tags:
+            return self.values(func, given, args, kwargs)
+        device = given[0].device if given else torch.device(kwargs.get("device") or "cpu")
+        if device.type == "cuda":
+            with self.apart():
+                return self.values(func, given, args, kwargs)
+        values = self.values(func, given, args, kwargs)
+        if values is None:
+            self.draw(func, given, args, kwargs)
+        return values
+
+    @contextlib.contextmanager
+    def apart(self):
+        with unset_fake_temporarily():
+            kept = torch.get_rng_state()
+            if self.cuda_random is not None:
+                torch.set_rng_state(self.cuda_random)
+        try:
+            yield
+        finally:
+            with unset_fake_temporarily():
+                self.cuda_random = torch.get_rng_state()
+                torch.set_rng_state(kept)
+
+    def draw(self, func, given, args, kwargs):
+        """Draw numbers for a tensor without bytes, a piece at a time."""
+        name, piece = func._schema.name, 1 << 20
+        if name in IN_PLACE_RANDOM and given:
+            n, dtype = given[0].numel(), given[0].dtype
+        elif func in FACTORIES and name in ("aten::rand", "aten::randn"):
+            n, dtype = 1, kwargs.get("dtype") or torch.get_default_dtype()
+            for d in args[0]:
+                n *= int(d)
+        else:
+            return
+        if self.drawn + n > MOST_DRAWN:
+            if self.drawn <= MOST_DRAWN:
+                self.note("weights of more than %d elements are not drawn: random numbers of the CPU are others from here on" % MOST_DRAWN)
+            self.drawn = MOST_DRAWN + 1
+            return
+        self.drawn += n
+        with unset_fake_temporarily(), torch.no_grad():
+            buffer = torch.empty(min(n, 2 * piece), dtype=dtype)
+            while n:
+                m = n if n < 2 * piece else piece
+                if given:
+                    func(buffer[:m], *args[1:], **kwargs)
+                else:
+                    func([m], *args[1:], **dict(kwargs, device=None))
+                n -= m
+
+    def values(self, func, given, args, kwargs):
         """What the operation gives on the CPU if all values are known, else None."""
         if func in UNKNOWN or func._schema.name in HEAVY or any(t.numel() > SHADOW for t in given):
             return self.poison(func, args)
@@ -440,7 +503,7 @@ class Recorder(TorchDispatchMode):
         number = node._sequence_nr()
         for s in outputs:
             self.makers.setdefault(s, number)
-        return 2 if func is aten.add.Tensor and self.makers.get(inputs[0], number) != number else 1
+        return 2 if func is aten.add.Tensor and not torch.is_grad_enabled() and self.makers.get(inputs[0], number) != number else 1
 
     def where(self, node):
         """The stack of the script; in the backward pass, of the line whose derivative it is."""
@@ -480,6 +543,7 @@ HEAVY = {"aten::" + name for name in (
     "convolution", "convolution_backward", "mm", "addmm", "bmm", "baddbmm", "_cudnn_rnn", "_cudnn_rnn_backward", "cudnn_batch_norm", "native_batch_norm", "_native_batch_norm_legit",
     "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention", "native_group_norm", "_batch_norm_with_update",
     "linalg_svd", "_linalg_svd", "linalg_eigh", "_linalg_eigh", "grid_sampler_2d", "upsample_bilinear2d", "upsample_bicubic2d")}
+IN_PLACE_RANDOM = {"aten::normal_", "aten::uniform_", "aten::bernoulli_", "aten::exponential_", "aten::random_"}
 DRAWN = {"aten::rand", "aten::randn", "aten::normal", "aten::empty", "aten::empty_strided"}
 # Values of these are never known: empty has none, and the others are no tensors' business.
 UNKNOWN = {aten._local_scalar_dense.default, aten._pin_memory.default, aten.is_pinned.default, aten.record_stream.default}
@@ -789,7 +853,7 @@ class record:
         self.card, self.world, self.rank = card or {}, world, rank
         self.done, self.undo, self.counts, self.idle = 0, [], {}, False
         self.optimizing = self.inside = False  # there is an optimizer; a module is being called
-        self.passes = self.highest = 0  # forward passes since the peak last grew, and that peak
+        self.passes = self.highest = self.held = 0  # forward passes since memory last grew, its peak, and the most that one left
 
     def __enter__(self):
         self.present = torch.cuda.is_available()
@@ -801,6 +865,8 @@ class record:
                          world={"size": self.world, "rank": self.rank})
         self.fake = FakeTensorMode(allow_non_fake_inputs=True, allow_fallback_kernels=False)
         self.recorder = Recorder(self.ledger, self.fake)
+        if torch.version.cuda:
+            self.ledger.cudnn = Cudnn(facts)
         self.fake.__enter__()  # before anything says that there is a GPU
         torch._C._set_only_lift_cpu_tensors(True)
         self.replace(FakeTensorMode, "avoid_device_init", lambda old: property(lambda mode: True))
@@ -1050,9 +1116,10 @@ class record:
         return call
 
     def passed(self):
-        """A script without an optimizer ends when its peak has not grown for as many forward passes as there would be steps."""
-        self.passes = self.passes + 1 if self.ledger.peak <= self.highest else 0
-        self.highest = self.ledger.peak
+        """A script without an optimizer ends when memory has not grown for as many forward passes as there would be steps:
+        neither the peak nor what a pass leaves, as a cache of keys and values."""
+        self.passes = self.passes + 1 if self.ledger.peak <= self.highest and self.ledger.live <= self.held else 0
+        self.highest, self.held = self.ledger.peak, max(self.held, self.ledger.live)
         if self.steps and self.passes >= self.steps and not self.recorder.off:
             raise Stop()
 
@@ -1315,6 +1382,221 @@ class Buckets(Silent):
     def _remove_autograd_hooks(self):
         for hook in self.hooks:
             hook.remove()
+
+
+# ----------------------------------------------------------- cuDNN's choices
+
+
+RECURRENT = {aten._cudnn_rnn.default: 6, aten._cudnn_rnn_backward.default: 10}  # where their sizes begin
+ASKED = {aten.convolution.default, aten.convolution_backward.default, *RECURRENT}
+# Of cudnn_graph.h: kinds of descriptors, what they are made of, and types.
+ENGINE, CONFIG, HEURISTICS, GRAPH, TENSOR, CONVOLUTION, CARD = 2, 3, 4, 15, 17, 1, 38
+HANDLE, DTYPE, INT64, FLOAT, MODE, HEURISTIC, NOTE, DESCRIPTOR, CHAR = 0, 1, 3, 4, 7, 8, 11, 15, 24
+C_TYPES = {HANDLE: ctypes.c_void_p, INT64: ctypes.c_int64, FLOAT: ctypes.c_float, DESCRIPTOR: ctypes.c_void_p, CHAR: ctypes.c_char}
+FORWARD, FILTER, DATA = (10, 700, (704, 705, 703)), (11, 712, (716, 717, 715)), (12, 706, (710, 711, 709))  # x, y, w
+CUDNN_TYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 9}
+
+
+class Cudnn:
+    """Asks cuDNN which kernel it takes for a convolution and what workspace that needs, as PyTorch does. Nothing runs. Where
+    there is no GPU the card is described to it; then it leaves out kernels that ask the driver."""
+
+    def __init__(self, facts):
+        self.facts, self.library, self.made, self.lock = facts, None, [], threading.Lock()
+
+    def load(self):
+        self.of_graph = self.of_heuristics = None  # not to be asked, if what follows fails
+        self.library = ctypes.CDLL("libcudnn.so.9")
+        self.library.cudnnGetVersion.restype = ctypes.c_size_t
+        signature = ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_int64
+        self.library.cudnnBackendSetAttribute.argtypes = *signature, ctypes.c_void_p
+        self.library.cudnnBackendGetAttribute.argtypes = *signature, ctypes.c_void_p, ctypes.c_void_p
+        for name in ("Finalize", "DestroyDescriptor"):
+            getattr(self.library, "cudnnBackend" + name).argtypes = [ctypes.c_void_p]
+        if self.facts["present"]:
+            self.handle = ctypes.c_void_p()
+            self.plainly("cudnnCreate", ctypes.byref(self.handle))
+            self.of_graph, self.of_heuristics = [(800, HANDLE, [self.handle])], []
+            return
+        if self.library.cudnnGetVersion() < 90800:
+            raise OSError("cuDNN before 9.8 knows the GPU of the machine alone")
+        card = self.make(CARD, (2702, CHAR, json.dumps(described(self.facts)).encode()))
+        self.of_graph, self.of_heuristics = [], [(204, DESCRIPTOR, [card])]
+
+    def call(self, name, *args):
+        status = getattr(self.library, "cudnnBackend" + name)(*args)
+        if status:
+            raise OSError("cudnnBackend%s: status %d" % (name, status))
+
+    def make(self, kind, *attributes, whole=True):
+        d = ctypes.c_void_p()
+        self.call("CreateDescriptor", kind, ctypes.byref(d))
+        self.made.append(d)
+        for name, type_, values in attributes:
+            array = (C_TYPES.get(type_, ctypes.c_int) * len(values))(*values)
+            self.call("SetAttribute", d, name, type_, len(values), array)
+        if whole:
+            self.call("Finalize", d)
+        return d
+
+    def read(self, d, name, type_, room):
+        array, n = (C_TYPES.get(type_, ctypes.c_int) * room)(), ctypes.c_int64()
+        self.call("GetAttribute", d, name, type_, room, ctypes.byref(n), array)
+        return list(array[:n.value])
+
+    def workspaces(self, func, args, made):
+        """What a call takes beside its results, -1 for what is not known."""
+        try:
+            with self.lock:
+                if self.library is None:
+                    self.load()
+                return self.recurrent(func, args) if func in RECURRENT else self.convolution(func, args, made)
+        except (OSError, ArithmeticError, AttributeError, KeyError, IndexError, RuntimeError, TypeError, ValueError):
+            return [-1, -1]
+
+    def recurrent(self, func, args):
+        """As RNN.cpp: workspace and reserve of a recurrent layer. cuDNN has no way to ask without a GPU."""
+        if not self.facts["present"]:
+            return [-1, -1]
+        x, at, forward = args[0], RECURRENT[func], func is aten._cudnn_rnn.default
+        mode, hidden, projected, layers, batch_first, dropout, train, both, sizes = args[at:at + 9]
+        if sizes:
+            lengths = [1] * sizes[0]
+            for n in sizes[1:]:
+                for i in range(n):
+                    lengths[i] += 1
+        else:
+            batch, steps = (x.shape[0], x.shape[1]) if batch_first else (x.shape[1], x.shape[0])
+            lengths = [int(steps)] * int(batch)
+        small = {True: (384, 192), False: (256, 128)}[forward][mode >= 2]
+        algorithm = 0  # the standard one
+        if not projected and not sizes and x.dtype != torch.float64 and hidden <= small:
+            algorithm = 3
+        elif not projected and not sizes and x.dtype == torch.float16 and persistent(self.facts, mode, hidden, layers, both, int(x.shape[-1]), len(lengths)):
+            algorithm = 1
+        kind = CUDNN_TYPES[x.dtype]
+        precision = kind if x.dtype == torch.float64 else 0
+        math = 1 if x.dtype == torch.float16 else 0 if torch.backends.cudnn.allow_tf32 else 3
+        call, made = self.plainly, []
+        try:
+            for name in ("Dropout", "RNN", "RNNData"):
+                made.append((name, ctypes.c_void_p()))
+                call("cudnnCreate%sDescriptor" % name, ctypes.byref(made[-1][1]))
+            drop, layer, data = (d for _, d in made)
+            states = ctypes.c_size_t()
+            call("cudnnDropoutGetStatesSize", self.handle, ctypes.byref(states))
+            p = float(dropout) if train else 0.0
+            call("cudnnRestoreDropoutDescriptor", drop, self.handle, ctypes.c_float(p), ctypes.c_void_p(512 if p else None), ctypes.c_size_t(states.value if p else 0), ctypes.c_ulonglong(0))
+            call("cudnnSetRNNDescriptor_v8", layer, algorithm, mode, 2, int(both), 0, kind, precision, math, int(x.shape[-1]), hidden, projected or hidden, layers, drop, int(not sizes))
+            array = (ctypes.c_int * len(lengths))(*lengths)
+            call("cudnnSetRNNDataDescriptor", data, kind, 1 if sizes else 0, max(lengths), len(lengths), int(x.shape[-1]), array, None)
+            work, reserve = ctypes.c_size_t(), ctypes.c_size_t()
+            call("cudnnGetRNNTempSpaceSizes", self.handle, layer, int(bool(train)), data, ctypes.byref(work), ctypes.byref(reserve))
+            return [work.value, reserve.value]
+        finally:
+            for name, d in reversed(made):
+                getattr(self.library, "cudnnDestroy%sDescriptor" % name)(d)
+
+    def plainly(self, name, *args):
+        status = getattr(self.library, name)(*args)
+        if status:
+            raise OSError("%s: status %d" % (name, status))
+
+    def convolution(self, func, args, made):
+        """The workspaces of a convolution, or of its gradients of input and weight."""
+        if func is aten.convolution.default:
+            (x, w), y, rest, passes = args[:2], made[0], args[3:], (True,)
+        else:
+            (y, x, w), rest, passes = args[:3], args[4:], args[10][:2]
+        if torch.backends.cudnn.benchmark:  # then it is a matter of time
+            return [-1] * len(passes)
+        stride, padding, dilation, transposed = ([int(n) for n in rest[0]], [int(n) for n in rest[1]], [int(n) for n in rest[2]], rest[3])
+        last = x.dtype != torch.float64 and any(map(channels_last, (x, w)))
+        shapes = [[int(n) for n in t.shape] for t in (x, y, w)]
+        if len(shapes[0]) == 3:
+            shapes = [s[:2] + [1] + s[2:] for s in shapes]
+            stride, padding, dilation = [1] + stride[-1:], [0] + padding[-1:], [1] + dilation[-1:]
+        space = len(shapes[0]) - 2
+        stride, padding, dilation = ((list(p) * space)[:space] if len(p) == 1 else list(p) for p in (stride, padding, dilation))
+        kinds = [FORWARD] if func is aten.convolution.default else [DATA, FILTER]
+        if transposed:
+            shapes[:2] = shapes[1::-1]
+            kinds = [{FORWARD: DATA, DATA: FORWARD}.get(k, k) for k in kinds]
+        return [self.workspace(k, x.dtype, shapes, last, stride, padding, dilation) if wanted else 0 for k, wanted in zip(kinds, passes)]
+
+    def workspace(self, kind, dtype, shapes, last, stride, padding, dilation):
+        """As Conv_v8.cpp: that of the first of cuDNN's proposals which PyTorch does not refuse."""
+        number, first, places = kind
+        self.made = []
+        try:
+            tensors = [self.make(TENSOR, (906, INT64, [ord(name)]), (900, INT64, [32]), (901, DTYPE, [CUDNN_TYPES[dtype]]), (902, INT64, s), (903, INT64, strides(s, last)))
+                       for name, s in zip("xyw", shapes)]
+            how = self.make(CONVOLUTION, (100, DTYPE, [1 if dtype == torch.float64 else 0]), (101, MODE, [1]), (106, INT64, [len(stride)]), (103, INT64, stride),
+                            (105, INT64, padding), (104, INT64, padding), (102, INT64, dilation))
+            operation = self.make(number, (first, FLOAT, [1.0]), (first + 1, FLOAT, [0.0]), (first + 2, DESCRIPTOR, [how]), *((at, DESCRIPTOR, [t]) for at, t in zip(places, tensors)))
+            graph = self.make(GRAPH, *self.of_graph, (801, DESCRIPTOR, [operation]))
+            for mode in (0, 2):  # instant, fallback
+                proposals = self.make(HEURISTICS, (201, DESCRIPTOR, [graph]), (200, HEURISTIC, [mode]), *self.of_heuristics)
+                for config in self.proposals(proposals):
+                    if not self.refused(config, dtype, len(stride) == 3 and kind is DATA):
+                        return self.read(config, 303, INT64, 1)[0]
+            return -1
+        finally:
+            for d in reversed(self.made):
+                self.library.cudnnBackendDestroyDescriptor(d)
+            self.made = []
+
+    def proposals(self, heuristics):
+        n = ctypes.c_int64()
+        self.call("GetAttribute", heuristics, 202, DESCRIPTOR, 0, ctypes.byref(n), None)
+        configs = [self.make(CONFIG, whole=False) for _ in range(n.value)]
+        self.call("GetAttribute", heuristics, 202, DESCRIPTOR, len(configs), ctypes.byref(n), (ctypes.c_void_p * len(configs))(*configs))
+        return configs[:n.value]  # not all that were counted can be had
+
+    def refused(self, config, dtype, broken):
+        """Whether PyTorch leaves a kernel out."""
+        engine = self.make(ENGINE, whole=False)
+        n = ctypes.c_int64()
+        self.call("GetAttribute", config, 300, DESCRIPTOR, 1, ctypes.byref(n), ctypes.byref(engine))
+        notes = self.read(engine, 1303, NOTE, 16)
+        tensor_core, converts, random = 0 in notes, 1 in notes, 4 in notes
+        if broken and self.read(engine, 1301, INT64, 1)[0] == 23:
+            return True
+        return converts or random and torch.backends.cudnn.deterministic or tensor_core and dtype == torch.float32 and not torch.backends.cudnn.allow_tf32
+
+
+def persistent(facts, mode, hidden, layers, both, width, batch):
+    """Whether PyTorch chooses the persistent algorithm for a recurrent layer in fp16."""
+    (major, minor), processors = facts["capability"], facts["processors"]
+    if layers != 1 or hidden > 1024 or both or hidden % 128 or width % 128 or major < 8 or processors < 98 or minor == 6 or mode == 3:
+        return False
+    return batch % 8 == 0 and batch <= 128 and (mode == 2 or batch < 96 or hidden < 896)
+
+
+def described(facts):
+    """A card as cuDNN knows it. What a shared memory and a multiprocessor hold depends on the generation."""
+    major, minor = facts["capability"]
+    shared, blocks = {(8, 0): (166912, 32), (8, 6): (101376, 16), (8, 9): (101376, 24), (9, 0): (232448, 32), (10, 0): (232448, 32), (12, 0): (101376, 24)}.get((major, minor), (232448, 32))
+    return {
+        "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "regsPerBlock": 65536, "multiProcessorCount": facts["processors"], "warpSize": 32,
+        "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": shared, "reservedSharedMemoryPerBlock": 1024, "maxRegistersPerSM": 65536, "maxCtasPerSM": blocks,
+        "maxThreadsPerBlock": 1024, "maxThreadsPerSM": facts["threads"], "pciDeviceId": 6, "isTccDriver": 0, "supportCoopLaunch": 1, "totalGlobalMem": facts["total_bytes"],
+        "smClockRateKHz": 1980000, "memClockRateKHz": 3201000, "l2CacheSize": 62914560, "cudaDeviceId": 0, "deviceVer": 100 * major + 10 * minor, "driverVer": 13000,
+        "deviceName": facts["name"]}
+
+
+def channels_last(t):
+    return torch._prims_common.suggest_memory_format(t) in (torch.channels_last, torch.channels_last_3d)
+
+
+def strides(shape, last):
+    """Of a tensor that lies close, with the channels last or not."""
+    order = range(len(shape) - 1, -1, -1) if not last else (1, *range(len(shape) - 1, 1, -1), 0)
+    out, step = [0] * len(shape), 1
+    for d in order:
+        out[d] = step
+        step *= shape[d]
+    return out
 
 
 # ----------------------------------------------- machines that have no GPU
