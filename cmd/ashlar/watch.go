@@ -36,6 +36,7 @@ type watchOptions struct {
 	cert, key   string // of metrics
 	tokenFile   string
 	forward     string
+	page        watchPage
 	once        bool
 	json        bool
 }
@@ -92,7 +93,8 @@ func newWatch(std stdio) *cobra.Command {
 are started with python ashlar.py --watch train.py. It keeps their history, raises
 alarms, and asks a job for the snapshot that explains one.
 
-On a terminal it shows a table, which it draws anew every second; with --json it
+It prints the address of a page with curves, alarms and their snapshots. On a
+terminal a table follows, which is drawn anew every second; with --json it
 prints a line of JSON for each sample and each alarm; with --once it prints the
 state and ends. If another ashlar watch runs, --once asks that one.
 
@@ -132,6 +134,7 @@ or the store or an address cannot be used.`,
 	flags.StringVar(&o.key, "metrics-key", "", "`FILE` with its key")
 	flags.StringVar(&o.tokenFile, "metrics-token-file", "", "`FILE` with the bearer token that Prometheus must send")
 	flags.StringVar(&o.forward, "forward", "", "copy the history to a NATS cluster, `URL`")
+	o.page.add(cmd)
 	flags.BoolVar(&o.once, "once", false, "print the state and end")
 	flags.BoolVar(&o.json, "json", false, "print JSON: a line for each sample and alarm, or with --once one document")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -172,6 +175,9 @@ func (o *watchOptions) check() ([]*watch.Rule, error) {
 		return nil, errors.New("--creds is for --hub or --forward: give one of them")
 	case o.secured() && (o.metrics == "" || o.cert == "" || o.key == "" || o.tokenFile == ""):
 		return nil, errors.New("--metrics, --metrics-cert, --metrics-key and --metrics-token-file go together: give all of them")
+	}
+	if err := o.page.view.check(); err != nil {
+		return nil, err
 	}
 	if o.alarms == "" {
 		return watch.ParseRules(watch.DefaultRules)
@@ -288,6 +294,14 @@ func (o *watchOptions) run(ctx context.Context, std stdio, rules []*watch.Rule) 
 		return failure{err}
 	}
 	std.errorf("jobs reach it at %s", o.listen)
+	out := std.out
+	if o.json {
+		out = std.err // standard output is for the lines
+	}
+	page, err := o.page.start(std, out, s)
+	if err != nil {
+		return failure{err}
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all sync.WaitGroup
@@ -299,6 +313,11 @@ func (o *watchOptions) run(ctx context.Context, std stdio, rules []*watch.Rule) 
 			}
 		})
 	}
+	all.Go(func() {
+		if err := page.Serve(ctx); err != nil {
+			cancel(err)
+		}
+	})
 	all.Go(func() { s.Run(ctx) })
 	if o.forward != "" {
 		to := watchStore{hub: o.forward, creds: o.store.creds}

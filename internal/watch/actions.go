@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,6 +30,7 @@ type Alarm struct {
 	RaisedUS  int64    `json:"raised_us"`
 	ClearedUS *int64   `json:"cleared_us"` // null while it is raised
 	Value     float64  `json:"value"`      // when it was raised
+	ValueText string   `json:"value_text"` // the same with its unit
 	Actions   []Action `json:"actions"`
 	Snapshot  *string  `json:"snapshot"` // its name in the store; null: none
 }
@@ -83,6 +85,9 @@ func (s *Server) readAlarms(ctx context.Context) error {
 		if json.Unmarshal(m.Data, a) != nil {
 			continue
 		}
+		if a.ValueText == "" { // of a version that did not write it
+			a.ValueText = strconv.FormatFloat(a.Value, 'g', 4, 64)
+		}
 		s.alarms[id] = a
 		if a.ClearedUS == nil {
 			s.engine.restore(who{a.Session, a.GPU}, a.Run, a.Name)
@@ -119,7 +124,7 @@ func (s *Server) note(c change) (a *Alarm, commands []int) {
 		at := c.at.UnixMicro()
 		a.ClearedUS = &at
 		if c.rule.logs() {
-			s.opts.Log(fmt.Sprintf("alarm %s is cleared: %s rank %d, value %.4g", a.Name, a.Run, a.Rank, c.value))
+			s.opts.Log(fmt.Sprintf("alarm %s is cleared: %s rank %d, value %s", a.Name, a.Run, a.Rank, c.rule.write(c.value)))
 		}
 		return a, nil
 	}
@@ -130,7 +135,7 @@ func (s *Server) note(c change) (a *Alarm, commands []int) {
 	a = &Alarm{
 		ID:   fmt.Sprintf("%s-%d-%s-%d", h.Session, max(c.who.gpu, 0), c.rule.Name, c.at.UnixMicro()),
 		Name: c.rule.Name, Run: h.Run, Attempt: h.Attempt, Rank: h.Rank, GPU: c.who.gpu, Session: h.Session, Rule: c.rule.text,
-		RaisedUS: c.at.UnixMicro(), Value: c.value, Actions: []Action{},
+		RaisedUS: c.at.UnixMicro(), Value: c.value, ValueText: c.rule.write(c.value), Actions: []Action{},
 	}
 	s.alarms[a.ID] = a
 	now := s.opts.Now()
@@ -140,7 +145,7 @@ func (s *Server) note(c change) (a *Alarm, commands []int) {
 		last, acted := s.acted[key]
 		switch {
 		case do.what == "log":
-			s.opts.Log(fmt.Sprintf("alarm %s: %s rank %d, value %.4g (%s)", a.Name, a.Run, a.Rank, c.value, c.rule.text))
+			s.opts.Log(fmt.Sprintf("alarm %s: %s rank %d, value %s (%s)", a.Name, a.Run, a.Rank, a.ValueText, c.rule.text))
 			done.Result = "logged"
 		case acted && now.Sub(last) < actionGap:
 			done.Result = fmt.Sprintf("left out: the last one was %.0f s ago", now.Sub(last).Seconds())

@@ -66,6 +66,9 @@ type session struct {
 	seen   time.Time
 	lost   int64
 	asks   []ask
+	sketch map[int]*sketch
+	// sketched reports whether the sketches have what came before this process.
+	sketched bool
 }
 
 // How long a session that sends nothing stays in memory, and is read again when
@@ -197,7 +200,7 @@ func (s *Server) session(ctx context.Context, id string) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	one = &session{id: id, hello: hello, last: map[int]Row{}, slope: map[int]*watched{}, seen: time.UnixMicro(hello.TimeUS)}
+	one = &session{id: id, hello: hello, last: map[int]Row{}, slope: map[int]*watched{}, sketch: map[int]*sketch{}, seen: time.UnixMicro(hello.TimeUS)}
 	if one.tail, err = s.store.readTail(ctx, id); err != nil {
 		return nil, err
 	}
@@ -235,6 +238,7 @@ func (s *Server) lastRows(ctx context.Context, id string) (rows []Row) {
 // The server is locked.
 func (s *Server) take(one *session, r Row, now time.Time) []change {
 	one.last[r.GPU], one.seen = r, now
+	one.sketchOf(r.GPU).add(r.V[Time], r.V[Allocated], r.V[Reserved])
 	g := one.slope[r.GPU]
 	if g == nil {
 		g = &watched{memory: map[expr]*history{}}
@@ -256,7 +260,10 @@ func (s *Server) hello(ctx context.Context, h Hello) (int64, error) {
 	if err := h.check(); err != nil {
 		return 0, err
 	}
-	h.TimeUS, h.Ended = s.opts.Now().UnixMicro(), false
+	h.TimeUS, h.Ended, h.Source = s.opts.Now().UnixMicro(), false, ""
+	if before, err := s.store.hello(ctx, h.Session); err == nil { // said again
+		h.TimeUS = before.TimeUS
+	}
 	if err := put(ctx, s.store.sessions, h.Session, h); err != nil {
 		return 0, unavailable{err}
 	}
