@@ -94,6 +94,9 @@ func (h *Hub) name() string {
 // Owner reports whether this process owns the folder.
 func (h *Hub) Owner() bool { return h.owned != nil }
 
+// Local reports whether the messages are in a folder of this machine.
+func (h *Hub) Local() bool { return h.options.URL == "" }
+
 // Connected reports whether the store can be reached now.
 func (h *Hub) Connected() bool { return h.conn.IsConnected() }
 

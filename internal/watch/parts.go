@@ -57,20 +57,54 @@ func (x *index) renew(ctx context.Context, st *store, id string) error {
 			next = list[n-1].at + 1
 			list = slices.DeleteFunc(list, gone)
 		}
-		for {
-			m, err := s.From(ctx, id, next)
-			if errors.Is(err, hub.ErrNone) {
-				break
-			}
+		for m, err := range s.AllFrom(ctx, id, next) {
 			if err != nil {
 				return err
 			}
 			if h, _, err := readHead(m.Data); err == nil { // damaged: one block less
 				list = append(list, block{h, m.Seq})
 			}
-			next = m.Seq + 1
 		}
 		x.blocks[i] = list
+	}
+	return nil
+}
+
+// indexAll lists the blocks of all sessions, and calls f with each block, the
+// coarsest level first: covered is the last seq of the session that a coarser level
+// has.
+func (st *store) indexAll(ctx context.Context, f func(id string, h head, data []byte, covered int64)) error {
+	all := map[string]*index{}
+	covered := map[string]int64{}
+	for i := len(levels) - 1; i >= 0; i-- {
+		for m, err := range st.levels[i].All(ctx, "*") {
+			if err != nil {
+				return err
+			}
+			h, _, err := readHead(m.Data)
+			if err != nil {
+				continue // damaged: one block less
+			}
+			x := all[m.Subject]
+			if x == nil {
+				x = &index{}
+				all[m.Subject] = x
+			}
+			x.blocks[i] = append(x.blocks[i], block{h, m.Seq})
+			f(m.Subject, h, m.Data, covered[m.Subject])
+		}
+		for id, x := range all {
+			if n := len(x.blocks[i]); n > 0 {
+				covered[id] = max(covered[id], x.blocks[i][n-1].last)
+			}
+		}
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for id, x := range all {
+		if st.indices[id] == nil && len(st.indices) < maxIndices {
+			st.indices[id] = x
+		}
 	}
 	return nil
 }
@@ -197,12 +231,6 @@ func (st *store) strips(ctx context.Context, id string, p piece, number int) ([]
 		return nil, nil // damaged: one block less
 	}
 	st.parts.put(key, s)
-	// Who asks for one of these two asks for the other next.
-	if other := Allocated + Reserved - number; number == Allocated || number == Reserved {
-		if s, err := decodeNumber(m.Data, other); err == nil {
-			st.parts.put(partKey{p.level, p.at, other}, s)
-		}
-	}
 	return s, nil
 }
 

@@ -43,6 +43,8 @@ type Server struct {
 	acted    map[string]time.Time // when an action was last done, by what and for whom
 	counts   counts
 	work     sync.WaitGroup
+
+	sketching sync.Mutex // held while sketches are read
 }
 
 // counts are what came and could not be taken as it is.
@@ -211,6 +213,8 @@ func (s *Server) session(ctx context.Context, id string) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one.stored = one.tail.through
+	// Without blocks there is nothing to read; from a cluster it would take long.
+	one.sketched = one.tail.fine.through == 0 || !s.store.hub.Local()
 	for _, r := range rows {
 		s.take(one, r, time.UnixMicro(r.V[Time]))
 	}

@@ -2,8 +2,6 @@ package watch
 
 import (
 	"context"
-	"slices"
-	"sync"
 	"time"
 )
 
@@ -63,68 +61,61 @@ func (s *Server) Sketches(ctx context.Context, now time.Time) ([]Sketch, error) 
 	return all, nil
 }
 
-// fillSketches reads what came before this process began, once for each session.
+// fillSketches reads what came before this process began, once for each session:
+// all sessions in one go through the store, which is a tenth of the work of
+// looking for one after the other.
 func (s *Server) fillSketches(ctx context.Context, now time.Time) error {
+	s.sketching.Lock()
+	defer s.sketching.Unlock()
+	missing := map[string]*session{}
 	s.mu.Lock()
-	var missing []*session
-	for _, one := range s.sessions {
+	for id, one := range s.sessions {
 		if !one.sketched {
-			missing = append(missing, one)
+			missing[id] = one
 		}
 	}
 	s.mu.Unlock()
-	var work sync.WaitGroup
-	var mu sync.Mutex
-	var failed error
-	for part := range slices.Chunk(missing, max(1, (len(missing)+readers-1)/readers)) {
-		work.Go(func() {
-			for _, one := range part {
-				if err := s.fillSketch(ctx, one, now); err != nil {
-					mu.Lock()
-					failed = err
-					mu.Unlock()
-					return
-				}
-			}
-		})
+	if len(missing) == 0 {
+		return nil
 	}
-	work.Wait()
-	return failed
+	from := now.Add(-SketchPieces * SketchPiece).UnixMicro()
+	err := s.store.indexAll(ctx, func(id string, h head, data []byte, covered int64) {
+		if one := missing[id]; one != nil && h.end >= from && h.last > covered {
+			s.fillSketch(one, data, covered)
+		}
+	})
+	if err != nil {
+		return unavailable{err}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range missing {
+		one.sketched = true
+	}
+	return nil
 }
 
-// readers is how many sessions are read at a time: each waits for the store.
-const readers = 8
-
-func (s *Server) fillSketch(ctx context.Context, one *session, now time.Time) error {
-	s.mu.Lock()
-	var gpus []int
-	for gpu := range one.last {
-		gpus = append(gpus, gpu)
+// fillSketch adds the rows of a block behind a seq.
+func (s *Server) fillSketch(one *session, data []byte, after int64) {
+	allocated, err := decodeNumber(data, Allocated)
+	if err != nil {
+		return // damaged: one block less
 	}
-	s.mu.Unlock()
-	from := now.Add(-SketchPieces * SketchPiece)
-	for _, gpu := range gpus {
-		var curves [2]Curve
-		for i, number := range []int{Allocated, Reserved} {
-			k := drawing{Curve: &curves[i], gpu: gpu, begin: from.UnixMicro(), end: now.UnixMicro() + 1, width: SketchPiece.Microseconds(), last: -1}
-			if err := s.draw(ctx, one.id, number, &k); err != nil {
-				return unavailable{err}
+	reserved, err := decodeNumber(data, Reserved)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n := range allocated {
+		a, r := &allocated[n], &reserved[n]
+		k := one.sketchOf(a.gpu)
+		for i, seq := range a.seq {
+			if seq > after {
+				k.add(a.time[i], a.high[i], r.high[i])
 			}
 		}
-		s.mu.Lock()
-		k := one.sketchOf(gpu)
-		for i, at := range curves[0].Time {
-			k.add(at, curves[0].High[i], unknown)
-		}
-		for i, at := range curves[1].Time {
-			k.add(at, unknown, curves[1].High[i])
-		}
-		s.mu.Unlock()
 	}
-	s.mu.Lock()
-	one.sketched = true
-	s.mu.Unlock()
-	return nil
 }
 
 // sketchOf returns the sketch of a GPU. The server is locked.
