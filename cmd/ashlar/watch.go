@@ -37,6 +37,7 @@ type watchOptions struct {
 	tokenFile   string
 	forward     string
 	page        watchPage
+	noNVML      bool
 	once        bool
 	json        bool
 }
@@ -134,6 +135,7 @@ or the store or an address cannot be used.`,
 	flags.StringVar(&o.key, "metrics-key", "", "`FILE` with its key")
 	flags.StringVar(&o.tokenFile, "metrics-token-file", "", "`FILE` with the bearer token that Prometheus must send")
 	flags.StringVar(&o.forward, "forward", "", "copy the history to a NATS cluster, `URL`")
+	flags.BoolVar(&o.noNVML, "no-nvml", false, "leave out the processes on this machine's GPUs that do not call ashlar.watch()")
 	o.page.add(cmd)
 	flags.BoolVar(&o.once, "once", false, "print the state and end")
 	flags.BoolVar(&o.json, "json", false, "print JSON: a line for each sample and alarm, or with --once one document")
@@ -319,6 +321,10 @@ func (o *watchOptions) run(ctx context.Context, std stdio, rules []*watch.Rule) 
 		}
 	})
 	all.Go(func() { s.Run(ctx) })
+	if list := o.outsiders(); list != nil {
+		host, _ := os.Hostname() // none is none
+		all.Go(func() { s.WatchProcesses(ctx, host, list) })
+	}
 	if o.forward != "" {
 		to := watchStore{hub: o.forward, creds: o.store.creds}
 		all.Go(func() { s.Forward(ctx, to.open) })

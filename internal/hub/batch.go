@@ -15,7 +15,7 @@ import (
 // further.
 const (
 	firstBatch = 32
-	mostBatch  = 512
+	mostBatch  = 500
 )
 
 // AllFrom returns the messages of a subject whose sequence number is at least seq,

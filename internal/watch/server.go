@@ -264,7 +264,13 @@ func (s *Server) hello(ctx context.Context, h Hello) (int64, error) {
 	if err := h.check(); err != nil {
 		return 0, err
 	}
-	h.TimeUS, h.Ended, h.Source = s.opts.Now().UnixMicro(), false, ""
+	h.Source = "" // nobody else says what it is
+	return s.greet(ctx, h)
+}
+
+// greet stores a hello.
+func (s *Server) greet(ctx context.Context, h Hello) (int64, error) {
+	h.TimeUS, h.Ended = s.opts.Now().UnixMicro(), false
 	if before, err := s.store.hello(ctx, h.Session); err == nil { // said again
 		h.TimeUS = before.TimeUS
 	}

@@ -99,6 +99,9 @@ func (s *Server) Status() Status {
 	}
 	for _, one := range s.sessions {
 		st.LostSamples += one.lost
+		if one.hello.Ended && one.hello.source() == FromNVML {
+			continue // short programs would fill the table
+		}
 		for _, r := range one.last {
 			st.Runs = append(st.Runs, one.status(r, now, raised[who{one.id, r.GPU}]))
 		}
