@@ -33,6 +33,9 @@ type Alarm struct {
 	ValueText string   `json:"value_text"` // the same with its unit
 	Actions   []Action `json:"actions"`
 	Snapshot  *string  `json:"snapshot"` // its name in the store; null: none
+	// AtHub reports whether it was raised by a server that the job does not send
+	// to: it got the samples by --forward.
+	AtHub bool `json:"at_hub"`
 }
 
 // Action is what was done about an alarm.
@@ -118,8 +121,8 @@ func (s *Server) note(c change) (a *Alarm, commands []int) {
 	one := s.sessions[c.who.session]
 	if !c.raised {
 		a := s.open(c)
-		if a == nil {
-			return nil, nil
+		if a == nil || one != nil && s.foreign(one) && !a.AtHub {
+			return nil, nil // the server that raised it clears it
 		}
 		at := c.at.UnixMicro()
 		a.ClearedUS = &at
@@ -131,10 +134,14 @@ func (s *Server) note(c change) (a *Alarm, commands []int) {
 	if one == nil || one.hello.Ended || len(s.alarms) >= maxAlarms {
 		return nil, nil
 	}
+	if s.foreign(one) && s.open(c) != nil {
+		return nil, nil // the job's own server has raised it
+	}
 	h := &one.hello
 	a = &Alarm{
-		ID:   fmt.Sprintf("%s-%d-%s-%d", h.Session, max(c.who.gpu, 0), c.rule.Name, c.at.UnixMicro()),
-		Name: c.rule.Name, Run: h.Run, Attempt: h.Attempt, Rank: h.Rank, GPU: c.who.gpu, Session: h.Session, Rule: c.rule.text,
+		AtHub: s.foreign(one),
+		ID:    fmt.Sprintf("%s-%d-%s-%d", h.Session, max(c.who.gpu, 0), c.rule.Name, c.at.UnixMicro()),
+		Name:  c.rule.Name, Run: h.Run, Attempt: h.Attempt, Rank: h.Rank, GPU: c.who.gpu, Session: h.Session, Rule: c.rule.text,
 		RaisedUS: c.at.UnixMicro(), Value: c.value, ValueText: c.rule.write(c.value), Actions: []Action{},
 	}
 	s.alarms[a.ID] = a
@@ -152,6 +159,8 @@ func (s *Server) note(c change) (a *Alarm, commands []int) {
 		case do.what == "run":
 			s.acted[key] = now
 			commands = append(commands, i)
+		case a.AtHub:
+			done.Result = "left out: the job sends to another ashlar watch, whose alarms can ask it"
 		case !slices.Contains(h.Allow, do.what):
 			done.Result = "left out: the job does not allow it"
 		default:
@@ -184,6 +193,9 @@ func (s *Server) clearAll(session, run string, now time.Time) (over []*Alarm) {
 	at := now.UnixMicro()
 	for _, a := range s.alarms {
 		perRun, raised := s.engine.ofRun(a.Run, a.Name)
+		if one := s.sessions[a.Session]; one != nil && s.foreign(one) && !a.AtHub {
+			continue // its server clears it
+		}
 		if a.ClearedUS == nil && !raised && (a.Session == session || perRun && a.Run == run) {
 			a.ClearedUS = &at
 			over = append(over, a)
@@ -198,13 +210,32 @@ func (s *Server) saveAlarm(ctx context.Context, a *Alarm) {
 	copied := *a
 	copied.Actions = slices.Clone(a.Actions)
 	s.mu.Unlock()
-	if err := put(ctx, s.store.alarms, a.ID, copied); err != nil {
+	err := s.putAlarm(ctx, &copied)
+	if errors.Is(err, hub.ErrMoved) && copied.AtHub {
+		return // the job's own server was first: its alarm comes
+	}
+	if err != nil {
 		s.opts.Log(fmt.Sprintf("the alarm %s of %s is not stored: %v", a.Name, a.Run, err))
 	}
 	if s.opts.Alarmed != nil {
 		s.opts.Alarmed(copied)
 	}
 }
+
+// putAlarm stores an alarm. One that is raised here for a job of another server does
+// not take the place of that server's.
+func (s *Server) putAlarm(ctx context.Context, a *Alarm) error {
+	if a.AtHub {
+		var there Alarm
+		if m, err := s.store.alarms.Last(ctx, a.ID); err == nil && json.Unmarshal(m.Data, &there) == nil && !there.AtHub {
+			return hub.ErrMoved
+		}
+	}
+	return put(ctx, s.store.alarms, a.ID, a)
+}
+
+// foreign reports whether a job sends to another server. The server is locked.
+func (s *Server) foreign(one *session) bool { return !one.mine && !s.store.hub.Local() }
 
 // command runs a command, which gets the alarm as JSON.
 func (s *Server) command(ctx context.Context, a *Alarm, i int, r *Rule) {

@@ -73,8 +73,9 @@ func (s *Server) draw(ctx context.Context, id string, number int, k *drawing) er
 func (s *Server) tailRows(ctx context.Context, id string) ([]Row, error) {
 	s.mu.Lock()
 	one := s.sessions[id]
+	elsewhere := one == nil || s.foreign(one)
 	s.mu.Unlock()
-	if one == nil {
+	if elsewhere {
 		t, err := s.store.readTail(ctx, id)
 		return t.rows, err
 	}

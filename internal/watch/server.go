@@ -68,6 +68,7 @@ type session struct {
 	seen   time.Time
 	lost   int64
 	asks   []ask
+	mine   bool // the job sends to this server, and not to one that forwards it
 	sketch map[int]*sketch
 	// sketched reports whether the sketches have what came before this process.
 	sketched bool
@@ -101,7 +102,7 @@ func NewServer(ctx context.Context, h *hub.Hub, o Options) (*Server, error) {
 
 // Run keeps the store in bounds and looks for silent jobs until the context ends.
 func (s *Server) Run(ctx context.Context) {
-	s.Load(ctx, recent)
+	follow := s.follow(ctx)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for n := 0; ; n++ {
@@ -111,6 +112,7 @@ func (s *Server) Run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		follow(ctx)
 		now := s.opts.Now()
 		s.mu.Lock()
 		changes := s.engine.tick(now)
@@ -123,6 +125,38 @@ func (s *Server) Run(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// follow reads the sessions that were seen lately, and returns what takes in what
+// other servers store: in a cluster there may be some.
+func (s *Server) follow(ctx context.Context) func(context.Context) {
+	var f *follower
+	said := false
+	round := func(ctx context.Context) error {
+		if f != nil {
+			return f.round(ctx)
+		}
+		next, err := s.newFollower(ctx)
+		if err != nil {
+			return err
+		}
+		s.Load(ctx, recent)
+		f = next
+		return nil
+	}
+	if s.store.hub.Local() {
+		s.Load(ctx, recent)
+		round = func(context.Context) error { return nil }
+	}
+	tell := func(ctx context.Context) {
+		err := round(ctx)
+		if err != nil && !said && ctx.Err() == nil {
+			s.opts.Log("what other servers forward is not seen: " + err.Error())
+		}
+		said = err != nil
+	}
+	tell(ctx)
+	return tell
 }
 
 // Load reads the sessions that were seen at most so long ago.
@@ -283,7 +317,7 @@ func (s *Server) greet(ctx context.Context, h Hello) (int64, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one.hello, one.seen = h, s.opts.Now()
+	one.hello, one.seen, one.mine = h, s.opts.Now(), true
 	return one.stored, nil
 }
 
@@ -312,6 +346,7 @@ func (s *Server) add(ctx context.Context, body samples) (reply, error) {
 	now := s.opts.Now()
 	var changes []change
 	s.mu.Lock()
+	one.mine = true
 	for _, r := range rows {
 		changes = append(changes, s.take(one, r, now)...)
 	}

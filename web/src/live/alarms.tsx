@@ -64,7 +64,13 @@ function Row({ a, now, own }: { a: Alarm; now: number; own: boolean | undefined 
       {!own && <td>{job ? <Go screen="live" change={{ job: job.key }}>{job.label}</Go> : a.run}</td>}
       <td class="num">{a.rank}</td>
       <td class="right num">{a.value_text || a.value.toPrecision(3)}</td>
-      <td class={a.cleared_us === null ? 'fails' : 'muted'}>{a.cleared_us === null ? 'raised' : `cleared after ${span(a.cleared_us - a.raised_us)}`}</td>
+      <td class={a.cleared_us === null ? 'fails' : 'muted'}>{a.cleared_us === null ? 'raised' : `cleared after ${span(a.cleared_us - a.raised_us)}`}
+        {a.at_hub && (
+          <span class="tag" title="Raised by this server, to which another ashlar watch forwards the job">
+            at the hub
+          </span>
+        )}
+      </td>
       <td>{a.snapshot ? <SnapshotLink name={a.snapshot} /> : <span class="muted">-</span>}</td>
       <td class="done">{done(a)}</td>
     </tr>

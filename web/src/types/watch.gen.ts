@@ -23,6 +23,7 @@ export interface Alarm {
   value_text: string;
   actions: Action[];
   snapshot: string | null;
+  at_hub: boolean;
 }
 
 export interface RunStatus {
