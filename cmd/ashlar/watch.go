@@ -19,7 +19,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/hub"
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/view"
 	"github.com/ashlar-mem/ashlar/internal/watch"
@@ -184,9 +186,12 @@ func (o *watchOptions) check() ([]*watch.Rule, error) {
 	if o.alarms == "" {
 		return watch.ParseRules(watch.DefaultRules)
 	}
+	if err := input.Check(o.alarms); err != nil {
+		return nil, failure{fmt.Errorf("--alarms: %w", err)}
+	}
 	lines, err := os.ReadFile(o.alarms)
 	if err != nil {
-		return nil, failure{fmt.Errorf("--alarms: %w", err)}
+		return nil, failure{fmt.Errorf("--alarms: %s cannot be read: %w", o.alarms, err)}
 	}
 	rules, err := watch.ParseRules(string(lines))
 	if err != nil {
@@ -216,6 +221,7 @@ func (o *watchStore) open(ctx context.Context) (*hub.Hub, error) {
 func (o *watchOptions) options(rules []*watch.Rule, log func(string)) watch.Options {
 	return watch.Options{
 		Keep: time.Duration(o.store.keep), MaxDisk: *o.maxDisk.value, MaxSnapshot: int64(*o.maxSnapshot.value), Rules: rules, Log: log,
+		Schema: answer.Schema,
 	}
 }
 

@@ -21,6 +21,7 @@ type Options struct {
 	MaxDisk     uint64
 	MaxSnapshot int64
 	Rules       []*Rule
+	Schema      int // of the documents of ashlar, which that of the state has as well
 	// Log gets what the user should know; Sampled and Alarmed each sample and
 	// each alarm that is raised or cleared. All may be nil.
 	Log     func(text string)

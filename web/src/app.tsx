@@ -37,8 +37,7 @@ const pages: Record<Screen, { title: string; page: FunctionComponent }> = {
 };
 
 function Live() {
-  if (!listed.value) return <Wait>Asking for the jobs</Wait>;
-  return live.value ? <Extra name="live" /> : <Empty>This page shows files. Jobs that run are on the page of ashlar watch.</Empty>;
+  return <Extra name="live" />;
 }
 
 // tabs are the screens that there are. Where there is Live one begins with it; its
