@@ -1336,12 +1336,8 @@ class _Before:
         distributed = getattr(torch, "distributed", None)
         if distributed is not None and _attempt(distributed.is_available) and _attempt(distributed.is_initialized) and distributed.get_world_size() > 1:
             return "other processes train with this one, so it cannot repeat a pass alone"
-        optimizer = _attempt(lambda: torch.optim.Optimizer) or ()
-        trace = error.__traceback__
-        while trace is not None:
-            if isinstance(trace.tb_frame.f_locals.get("self"), optimizer):
-                return "it happened in the optimizer, which may have changed some of the weights"
-            trace = trace.tb_next
+        if _in_optimizer(torch, error):
+            return "it happened in the optimizer, which may have changed some of the weights"
         if any(p._version != version for p, version in self.versions):
             return "the weights were changed before it, so the pass cannot be repeated"
         return None
@@ -1364,6 +1360,30 @@ class _Before:
         for give, state in self.random:
             give(state)
         return None
+
+
+def _in_optimizer(torch, error):
+    """Whether an error comes from the step() of an optimizer.
+
+    Looking into a frame's variables would keep them alive; so the code is looked at.
+    """
+    steps, left = set(), [torch.optim.Optimizer]
+    while left:
+        kind = left.pop()
+        left.extend(kind.__subclasses__())
+        step = kind.__dict__.get("step")
+        while step is not None:
+            steps.add(getattr(step, "__code__", None))
+            step = getattr(step, "__wrapped__", None)
+    file = getattr(torch.optim, "__file__", None)
+    folder = file and os.path.join(os.path.dirname(file), "")
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if code in steps or folder and code.co_filename.startswith(folder):
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def _is_trained(torch, value):
