@@ -17,6 +17,9 @@ Ashlar, pickle.load without torch, and PyTorch's memory_viz page can read it.
 
 Call ashlar.step() at the beginning of each step to number the steps.
 
+ashlar.retry(), monitor() and async_save() act on the job: they try a pass again after an
+OOM, give back idle cache, save while the job goes on. docs/jobs.md of Ashlar has more.
+
 ashlar.watch() has a thread tell `ashlar watch` once a second how much memory the
 job has, so that it can be seen while it runs. Without it, nothing is sent.
 
