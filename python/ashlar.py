@@ -1330,6 +1330,8 @@ class _Before:
         if tensor is None:
             return None
         with self.torch.no_grad():
+            if type(tensor) is not self.torch.Tensor or tensor.layout != self.torch.strided:  # sparse, or in parts on several GPUs
+                return tensor.clone()
             host = self.torch.empty_like(tensor, device="cpu", pin_memory=bool(tensor.is_cuda))
             return host.copy_(tensor, non_blocking=True)
 
