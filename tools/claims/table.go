@@ -47,7 +47,7 @@ func caching() []row {
 			id: "caching", claim: "Without the cache a training step spends 15 to 20 % of its time in cudaMalloc and cudaFree",
 			command: gpuScript + ": steps with `PYTORCH_NO_CUDA_MEMORY_CACHING=1` beside the defaults", fromGPU: "settings",
 			values: (*lab).shareOfCaching, show: percent, rule: between(0.15, 0.20, percent),
-			when: "a step has as many and as large requests for its arithmetic", general: "four workloads; the share falls with the size of the model and rises with the number of small operations",
+			when: "a step has as many and as large requests for its arithmetic", general: "four workloads, the GPU to itself",
 		},
 		{
 			id: "hit-rate", claim: "99 % of allocations are served from the cache",
@@ -268,7 +268,7 @@ func otherMemory() []row {
 		{
 			id: "cuda-malloc-async", claim: "cudaMallocAsync gives 2 to 5 times the throughput in serving",
 			command: gpuScript + ": a generate loop under `backend:cudaMallocAsync` beside the defaults", fromGPU: "settings",
-			values: (*lab).asyncServing, show: times, rule: between(2, 5, times), general: "PyTorch's cache already saves what cudaMallocAsync saves: the gain is over bare cudaMalloc",
+			values: (*lab).asyncServing, show: times, rule: between(2, 5, times), general: "beside PyTorch's own cache. Over bare cudaMalloc: [async-call](#async-call)",
 		},
 		{
 			id: "async-call", claim: "cudaMallocAsync takes 2 to 5 times less than cudaMalloc",
