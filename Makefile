@@ -125,7 +125,7 @@ fuzz:
 	done
 
 bench:
-	$(GO) test ./alloc -run '^$$' -bench . -benchtime 1s -cpu 1
+	$(GO) test ./alloc ./alloc/arena ./alloc/handle -run '^$$' -bench . -benchtime 1s -cpu 1
 
 # For a machine with a GPU, PyTorch 2.11 and a C++ compiler, but without Go:
 # carry bin/alloc.test there and run tools/bench/torch/run.sh bin/alloc.test.
