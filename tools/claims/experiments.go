@@ -71,7 +71,60 @@ func (l *lab) asyncServing() (out []value, err error) {
 	return out, err
 }
 
+// driverShare returns the part of each recorded run that the driver would take without a cache.
+func (l *lab) driverShare() (out []value, err error) {
+	spans := map[string]float64{}
+	err = l.stats(func(m measuredRun, s statsOf) { spans[m.key()] = s.Span * 1e-3 })
+	if err != nil {
+		return nil, err
+	}
+	err = l.whatif(func(measuredRun) []string { return []string{"--no-cache"} }, func(m measuredRun, _, last replay) {
+		out = append(out, value{m.key(), last.Driver / (last.Driver + spans[m.key()])})
+	})
+	return out, err
+}
+
+// statsOf is what ashlar stats says of a run.
+type statsOf struct {
+	Span    float64 `json:"span_us"`
+	Traffic struct {
+		Steps []struct {
+			Allocations float64
+			HitRate     float64 `json:"hit_rate"`
+		}
+	}
+}
+
+// stats calls each with every recorded run.
+func (l *lab) stats(each func(measuredRun, statsOf)) error {
+	for _, m := range l.runs {
+		if m.Label != "default" {
+			continue
+		}
+		var document struct{ Snapshot statsOf }
+		if err := l.ashlar(&document, "stats", sets[m.set]+"/"+m.Name+"-default.pickle.gz", "--json"); err != nil {
+			return err
+		}
+		each(m, document.Snapshot)
+	}
+	return nil
+}
+
+// warmHits returns the hit rate of the second half of each run's steps.
 func (l *lab) warmHits() (out []value, err error) {
+	err = l.stats(func(m measuredRun, s statsOf) {
+		hits, all := 0.0, 0.0
+		for _, step := range s.Traffic.Steps[len(s.Traffic.Steps)/2:] {
+			hits, all = hits+step.HitRate*step.Allocations, all+step.Allocations
+		}
+		if all > 0 {
+			out = append(out, value{m.key(), hits / all})
+		}
+	})
+	return out, err
+}
+
+func (l *lab) secondPass() (out []value, err error) {
 	type hits struct {
 		Workload, Pass string
 		Share          float64
