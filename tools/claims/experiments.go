@@ -2,8 +2,11 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -323,6 +326,69 @@ func (l *lab) managed() ([]value, error) {
 		return nil, fmt.Errorf("%s: %q are not three numbers", gpuPage, cells[0])
 	}
 	return []value{{"on demand", ms[2] / ms[0]}, {"prefetched", ms[1] / ms[0]}}, nil
+}
+
+// costs is what ashlar host costs says of a malloc.
+type costs struct {
+	Variant string
+	Classes []struct {
+		From   float64 `json:"from_bytes"`
+		Usable float64 `json:"usable_bytes"`
+	}
+	Times []struct {
+		Size    float64 `json:"size_bytes"`
+		Threads int
+		NS      float64
+	}
+	Idle float64 `json:"idle_thread_bytes"`
+}
+
+// hostCosts calls each with every malloc that was measured.
+func (l *lab) hostCosts(each func(costs)) error {
+	data, err := os.ReadFile(filepath.Join(l.root, "testdata/claims/host-costs.json"))
+	if err != nil {
+		return err
+	}
+	var document struct{ Mallocs []costs }
+	err = json.Unmarshal(data, &document)
+	for _, m := range document.Mallocs {
+		each(m)
+	}
+	return err
+}
+
+func (l *lab) idleThread() (out []value, err error) {
+	err = l.hostCosts(func(c costs) {
+		if c.Variant == "tcmalloc" {
+			out = append(out, value{"", c.Idle})
+		}
+	})
+	return out, err
+}
+
+func (l *lab) mallocTime() (out []value, err error) {
+	err = l.hostCosts(func(c costs) {
+		for _, t := range c.Times {
+			if c.Variant == "glibc" && t.Threads == 1 && t.Size <= 64<<10 {
+				out = append(out, value{size(t.Size), t.NS * 1e-9})
+			}
+		}
+	})
+	return out, err
+}
+
+// usable513 returns what each malloc lets a block of 513 bytes use.
+func (l *lab) usable513() (out []value, err error) {
+	err = l.hostCosts(func(c costs) {
+		usable := 0.0
+		for _, k := range c.Classes {
+			if k.From <= 513 {
+				usable = k.Usable
+			}
+		}
+		out = append(out, value{c.Variant, usable})
+	})
+	return out, err
 }
 
 // mallocTable returns a line of one of the two tables of workloads, and their names.
