@@ -44,12 +44,7 @@ Exit status: 0 answered; 2 nothing could be measured, or a flag is wrong.`,
 		Example: "  ashlar host costs\n  ashlar host costs --variants jemalloc,mimalloc --threads 1,8 --json",
 		Args:    cobra.NoArgs,
 	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.StringVar(&o.variants, "variants", "jemalloc,tcmalloc,mimalloc", "variants to measure beside glibc, a `LIST` with commas")
-	flags.StringVar(&o.threads, "threads", "", "numbers of threads, a `LIST` with commas; by default 1 and as many as there are cores")
-	flags.DurationVar(&o.each, "each", 20*time.Millisecond, "how long each size is timed with each number of threads")
-	flags.BoolVar(&o.json, "json", false, "print one JSON document")
+	o.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		how, err := o.check()
 		if err != nil {
@@ -59,6 +54,15 @@ Exit status: 0 answered; 2 nothing could be measured, or a flag is wrong.`,
 		return o.run(cmd.Context(), std, how)
 	}
 	return cmd
+}
+
+func (o *hostCostsOptions) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&o.variants, "variants", "jemalloc,tcmalloc,mimalloc", "variants to measure beside glibc, a `LIST` with commas")
+	flags.StringVar(&o.threads, "threads", "", "numbers of threads, a `LIST` with commas; by default 1 and as many as there are cores")
+	flags.DurationVar(&o.each, "each", 20*time.Millisecond, "how long each size is timed with each number of threads")
+	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 }
 
 // maxTimed is how many threads the program can have.
