@@ -45,14 +45,7 @@ Exit status: 0 answered; 2 nothing could be measured, or a flag is wrong.`,
 		Args:    cobra.NoArgs,
 	}
 	o.add(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		how, err := o.check()
-		if err != nil {
-			return err
-		}
-		quietPipe()
-		return o.run(cmd.Context(), std, how)
-	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), std) }
 	return cmd
 }
 
@@ -93,7 +86,12 @@ func (o *hostCostsOptions) check() (costs.Options, error) {
 	return how, nil
 }
 
-func (o *hostCostsOptions) run(ctx context.Context, std stdio, how costs.Options) error {
+func (o *hostCostsOptions) run(ctx context.Context, std stdio) error {
+	how, err := o.check()
+	if err != nil {
+		return err
+	}
+	quietPipe()
 	chosen, err := variant.Choose(o.variants)
 	if err != nil {
 		return fmt.Errorf("--variants: %w", err)

@@ -201,4 +201,6 @@ func (r *runner) faults(size uint64) error {
 }
 
 // loadGather loads the kernel when it is first needed.
-func (r *runner) loadGather() (*kernels.Gather, error) { return loaded(&r.gather, r.dev, kernels.LoadGather) }
+func (r *runner) loadGather() (*kernels.Gather, error) {
+	return loaded(&r.gather, r.dev, kernels.LoadGather)
+}
