@@ -129,6 +129,10 @@ var grammar = map[string]struct {
 	"empty":    {nil, nil, "empty"},
 	"limit":    {[]argument{amountOrNone}, nil, "limit SIZE, or limit none"},
 	"set":      {nil, nil, "set SETTINGS"},
+	"pool":     {[]argument{name}, nil, "pool NAME"},
+	"begin":    {[]argument{name}, nil, "begin POOL"},
+	"end":      {[]argument{name}, nil, "end POOL"},
+	"close":    {[]argument{name}, nil, "close POOL"},
 }
 
 // Commands are the first words of the steps there are.

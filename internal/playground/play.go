@@ -180,6 +180,9 @@ func (g *game) do(s *step) (outcome, answer string, err error) {
 	case "complete":
 		answer, err = g.runner.Run(s.text)
 		g.sayComplete(s.words[1])
+	case "pool", "begin", "end", "close":
+		answer, err = g.runner.Run(s.text)
+		g.sayPrivate(s.words[0], s.words[1], answer)
 	default:
 		answer, err = g.runner.Run(s.text)
 		g.sayEmpty(answer)

@@ -328,7 +328,7 @@ func TestRefused(t *testing.T) {
 		{split("alloc a 5\nalloc a 6"), `line 2, "alloc a 6": a is allocated already: free it first, or choose another name`},
 		{split("# x\nfree a"), `line 2, "free a": a is not allocated at this step`},
 		{split("record a 1"), `line 1, "record a 1": a is not allocated at this step`},
-		{split("fail malloc 1"), `line 1, "fail malloc 1": there is no step "fail": the steps are alloc, complete, empty, free, limit, record, set`},
+		{split("fail malloc 1"), `line 1, "fail malloc 1": there is no step "fail": the steps are alloc, begin, close, complete, empty, end, free, limit, pool, record, set`},
 		{split("empty\ndevice"), `line 2, "device": there is one device, and it comes before all steps`},
 		{split("device total=1"), `line 1, "device total=1": the device has 1 B: it can have from 2.00 MiB to 1024.00 GiB`},
 		{split("device conf=backend:cudaMallocAsync"), `line 1, "device conf=backend:cudaMallocAsync": the playground has PyTorch's own allocator only, not that of the driver`},

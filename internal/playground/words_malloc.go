@@ -34,8 +34,12 @@ func (w *words) pool(d alloc.PoolChoice) {
 	if d.Large {
 		sign = ">"
 	}
+	pool := poolName(d.Large)
+	if d.Pool != (alloc.PoolID{}) {
+		pool += " of the private pool"
+	}
 	w.say(sayPool, "%s, so the %s; in it only free blocks of stream %d are looked at.",
-		compare(d.Rounded, sign, d.SmallMax), poolName(d.Large), d.Stream)
+		compare(d.Rounded, sign, d.SmallMax), pool, d.Stream)
 }
 
 func (w *words) bestFit(d alloc.BestFit) {
@@ -233,10 +237,14 @@ func (g *game) sayLimit() {
 
 // sayEmpty says that a release, whose events are given, released nothing.
 func (g *game) sayEmpty(events string) {
+	if g.refused(events) {
+		return
+	}
 	if g.words != nil && events == "" {
 		g.words.flush()
 		g.say(sayNothing, "no memory goes back to the driver.")
 	}
+	g.sayPrivateCache()
 }
 
 func (g *game) sayComplete(stream string) {

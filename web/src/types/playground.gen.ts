@@ -27,6 +27,14 @@ export interface Device {
   settings: string;
 }
 
+export interface Exercise {
+  name: string;
+  title: string;
+  text: string;
+  lines: string[];
+  questions: Question[];
+}
+
 export interface Experiment {
   name: string;
   title: string;
@@ -64,6 +72,11 @@ export interface Moment {
   blocks: Block[];
   touched: Touched | null;
   next_name: string;
+}
+
+export interface Question {
+  text: string;
+  unit: string;
 }
 
 export interface Segment {
