@@ -14,7 +14,7 @@ type Experiment struct {
 func Experiments() []Experiment {
 	return []Experiment{
 		pools(), warmUp(), everySecond(), variedSizes(), rounding(),
-		emptyCache(), twoStreams(), memPools(), maxSplit(), expandable(), collection(),
+		emptyCache(), twoStreams(), memPools(), maxSplit(), expandable(), collection(), tenants(),
 	}
 }
 
@@ -282,6 +282,21 @@ func memPools() Experiment {
 			"# freed, its memory stays in it", "free b", "alloc d 20MiB", "empty", "alloc e 24MiB",
 			"# inside it is used again", "begin p", "alloc f 20MiB", "end p",
 			"# when the pool goes", "free f", "free c", "close p", "empty", "alloc g 24MiB",
+		},
+	}
+}
+
+func tenants() Experiment {
+	return Experiment{
+		Name: "tenants", Title: "Tenants share a device",
+		Text: "Two allocators on one device, one with a guarantee. What is guaranteed to one nobody else gets, even while it is not used; " +
+			"beyond that they compete, and the cache of one is released for the other.",
+		Lines: []string{
+			"device total=256MiB limit=100MiB", "tenant serve guarantee=40MiB priority=10", "tenant train",
+			"# the trainer grows until it fails",
+			"alloc x1 20MiB tenant=train", "alloc x2 20MiB tenant=train", "alloc x3 20MiB tenant=train", "alloc x4 20MiB tenant=train",
+			"# the server gets what is guaranteed to it", "alloc s1 20MiB tenant=serve", "alloc s2 20MiB tenant=serve",
+			"# more than that only if the others leave it", "alloc s3 20MiB tenant=serve", "free x1", "alloc s4 20MiB tenant=serve",
 		},
 	}
 }

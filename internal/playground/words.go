@@ -16,6 +16,7 @@ var (
 	sayRounding    = rule{"rounding", "Rounding"}
 	sayPool        = rule{"pool", "Pool"}
 	sayPrivatePool = rule{"private_pool", "Private pool"}
+	sayTenants     = rule{"tenant", "Tenant"}
 	sayBestFit     = rule{"best_fit", "Best fit"}
 	sayNoFit       = rule{"no_fit", "No fit"}
 	saySplit       = rule{"split", "Split"}

@@ -137,6 +137,10 @@ func (w *words) driverRefusal(d alloc.DriverRefusal) {
 		what = "mapping"
 	}
 	held := device.Held()
+	if left := device.TotalMemory() - min(held, device.TotalMemory()); w.game.shared && left >= d.Size {
+		w.say(sayTenants, "%s of %s is refused: what the others have, and what is guaranteed to them, leaves too little.", what, units.Size(d.Size))
+		return
+	}
 	w.say(sayDriver, "%s of %s is refused: %s of the device's %s are left.", what, units.Size(d.Size),
 		units.Size(device.TotalMemory()-min(held, device.TotalMemory())), units.Size(device.TotalMemory()))
 }
@@ -188,7 +192,7 @@ func (g *game) sayFailure(answer string) {
 	}
 	m := g.moment()
 	text := fmt.Sprintf("nothing gives %s in one piece", units.Size(g.oom.Rounded))
-	fits := g.runner.Allocator.Fits(alloc.PoolID{}, g.oom.Requested, g.oom.Stream)
+	fits := g.runner.Refused == nil && g.runner.Allocator.Fits(alloc.PoolID{}, g.oom.Requested, g.oom.Stream)
 	if fits {
 		text = "no more memory can be had"
 	}

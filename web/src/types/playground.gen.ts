@@ -70,6 +70,7 @@ export interface Moment {
   num_ooms: number;
   segments: Segment[];
   blocks: Block[];
+  tenants: Tenant[];
   touched: Touched | null;
   next_name: string;
 }
@@ -88,6 +89,7 @@ export interface Segment {
   pool: readonly [number, number];
   type: string;
   expandable: boolean;
+  tenant: string;
   blocks: (readonly [number, number, number, number, number])[];
 }
 
@@ -105,6 +107,13 @@ export interface Step {
   reserved_bytes: number;
   allocated_bytes: number;
   active_bytes: number;
+}
+
+export interface Tenant {
+  name: string;
+  reserved_bytes: number;
+  guarantee_bytes: number;
+  ceiling_bytes: number;
 }
 
 export interface Touched {
