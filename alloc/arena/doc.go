@@ -27,5 +27,6 @@
 // # Use
 //
 // An arena serves one goroutine at a time; its allocator may serve many. In
-// steady state no method but [Arena.Close] calls the driver or makes garbage.
+// steady state only [Arena.Trim] and [Arena.Close] call the driver, and nothing
+// makes garbage.
 package arena

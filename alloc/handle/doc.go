@@ -9,10 +9,10 @@
 //	err = c.Release()                 // none: the memory is free
 //
 // A [Buffer] is a value; each one that Malloc or Retain returned is released
-// once. It names its memory together with a generation, so whatever is done with
-// a buffer after its memory was freed is an [ErrReleased] and never reaches the
-// memory's next owner. A [Weak] keeps nothing alive; [Weak.Retain] gives a buffer
-// as long as somebody holds one.
+// once. It names its memory together with a generation, so a Retain or Release
+// after its memory was freed is an [ErrReleased] and never reaches the memory's
+// next owner. A [Weak] keeps nothing alive; [Weak.Retain] gives a buffer as long
+// as somebody holds one.
 //
 // # Finding leaks
 //
