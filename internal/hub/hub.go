@@ -51,7 +51,7 @@ func Open(ctx context.Context, o Options) (*Hub, error) {
 	case url != "":
 		if o.Creds != "" {
 			if _, err := os.Stat(o.Creds); err != nil {
-				return nil, fmt.Errorf("the credentials cannot be read: %w", err)
+				return nil, fmt.Errorf("the credentials %s cannot be read: check the name, and that the file is yours", o.Creds)
 			}
 			connect = append(connect, nats.UserCredentials(o.Creds))
 		}
@@ -79,7 +79,11 @@ func Open(ctx context.Context, o Options) (*Hub, error) {
 	}
 	if err != nil {
 		h.Close()
-		return nil, fmt.Errorf("the store %s cannot be opened: %w", h.name(), err)
+		hint := "check that the disk has room and the files are yours"
+		if o.URL != "" {
+			hint = "check the URL, such as nats://HOST:4222, and that the cluster runs with JetStream"
+		}
+		return nil, fmt.Errorf("the store %s cannot be opened (%w): %s", h.name(), err, hint)
 	}
 	return h, nil
 }
@@ -93,6 +97,9 @@ func (h *Hub) name() string {
 
 // Owner reports whether this process owns the folder.
 func (h *Hub) Owner() bool { return h.owned != nil }
+
+// Local reports whether the messages are in a folder of this machine.
+func (h *Hub) Local() bool { return h.options.URL == "" }
 
 // Connected reports whether the store can be reached now.
 func (h *Hub) Connected() bool { return h.conn.IsConnected() }
