@@ -11,7 +11,7 @@ export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
 # One package more than there are cores is tested at a time: some only wait.
 PARALLEL := -p $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1))
 
-.PHONY: claims tenants tenants-mixes policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack attack-table dist dist-test dist-host truth advice watch deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
+.PHONY: vuln claims tenants tenants-mixes policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack attack-table dist dist-test dist-host truth advice watch deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
 
 build: engine
 	$(GO) build -trimpath -o $(BIN) ./cmd/ashlar
@@ -81,6 +81,13 @@ lint:
 	cd tools && ../bin/tools/staticcheck ./...
 	@if command -v python3 >/dev/null; then python3 tools/bench/torch/table.py --selftest && python3 -B tools/bench/gpu/bars.py --selftest; fi
 	@if command -v python3 >/dev/null; then python3 -B -m unittest discover -q -s python; fi
+
+# Known vulnerabilities of what is called. It needs the network, for the program and for its database.
+GOVULNCHECK := v1.1.4
+vuln:
+	GOBIN=$(CURDIR)/bin/tools $(GO) install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK)
+	bin/tools/govulncheck ./...
+	cd tools && ../bin/tools/govulncheck ./...
 
 # lint has run vet already.
 unit:
@@ -332,5 +339,6 @@ help:
 	@echo "make truth         what-if against 260 runs that were measured on a GPU"
 	@echo "make advice        explain against mistakes that were recorded on a GPU"
 	@echo "make attack        hostile inputs for every command and the page, SEED=$(SEED) MINUTES=$(MINUTES) (docs/measured/hardening.md)"
+	@echo "make vuln          known vulnerabilities of what is called, by govulncheck"
 	@echo "make attack-table  time and memory of every command over the hostile files"
 	@echo "make fuzz          run every fuzzer for FUZZTIME ($(FUZZTIME))"
