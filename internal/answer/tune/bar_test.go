@@ -57,7 +57,7 @@ func TestSameTwice(t *testing.T) {
 		}
 		files = few
 	default:
-		files = []string{"snapshots/streams_graphs-tight-default", "variety/graphs"}
+		files = []string{"variety/graphs"}
 	}
 	for _, file := range files {
 		of := checked(t, file)
