@@ -54,7 +54,7 @@ func (s *Stream) next(ctx context.Context, subject string, from uint64, n int) (
 		}
 		return []Message{m}, err
 	}
-	request, err := json.Marshal(map[string]any{"seq": from, "next_by_subj": s.prefix + subject, "batch": n, "max_bytes": 4 << 20})
+	request, err := json.Marshal(map[string]any{"seq": from, "next_by_subj": s.prefix + subject, "batch": n, "max_bytes": 1 << 20})
 	if err != nil {
 		return nil, err
 	}

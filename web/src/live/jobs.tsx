@@ -191,7 +191,7 @@ function Small({ sketch, top }: { sketch: Sketch; top: number }) {
     const highest = Math.max(1, ...sketch.reserved_mib, ...sketch.allocated_mib);
     // The device is the top if that leaves something to see.
     const total = top / 2 ** 20;
-    const scale = total > highest && highest > total / 4 ? total : highest * 1.1;
+    const scale = total > highest && highest > total / 2 ? total : highest * 1.1;
     return [steps(sketch.reserved_mib, scale), steps(sketch.allocated_mib, scale), highest];
   }, [sketch, top]);
   return (

@@ -42,7 +42,7 @@ export function repeat(f: (stop: AbortSignal) => Promise<void>, wait: () => numb
 export function follow(): () => void {
   const ends = [
     repeat(
-      async (stop) => void (state.value = await get<State>('live', {}, stop)),
+      async (stop) => void (state.value = await get<State>('live', { job: place.value.params['job'] }, stop)),
       () => second,
     ),
     repeat(
