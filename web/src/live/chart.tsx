@@ -140,7 +140,9 @@ function Drawn({
     const l = shown[i] ? lineOf(got, i) : null;
     return l ? [{ ...l, name: rankName(r, several(job.ranks)), ...styles[i]!, group: i, thin: job.ranks.length > 8 }] : [];
   });
-  const total = name === 'reserved' || name === 'allocated' || name === 'device_free' ? Math.max(0, ...job.ranks.map((r) => r.device_total_bytes ?? 0)) : 0;
+  const ofDevice = name === 'reserved' || name === 'allocated' || name === 'device_free';
+  const total = ofDevice ? Math.max(0, ...job.ranks.map((r) => r.device_total_bytes ?? 0)) : 0;
+  const limit = ofDevice ? Math.max(0, ...job.ranks.map((r) => r.limit_bytes ?? 0)) : 0;
   const under = ground ? lineOf(ground, 0) : null;
   return (
     <>
@@ -150,7 +152,10 @@ function Drawn({
           ...(under ? { ground: under } : {}),
           from: w.from,
           to: w.to,
-          rules: total > 0 ? [{ bytes: total, text: 'device' }] : [],
+          rules: [
+            { bytes: total, text: 'device' },
+            { bytes: limit, text: 'limit' },
+          ].filter((r) => r.bytes > 0),
           failures: marks.map((a) => a.raised_us),
           ticks: (n) => timeTicks(w.from, w.to, n),
           place: (x) => clock(x, now),
