@@ -92,7 +92,8 @@ func newWatch(std stdio) *cobra.Command {
 		Short: "Watch running PyTorch jobs, and warn before they die",
 		Long: `Watch shows the GPU memory of jobs that run: those that call ashlar.watch(), or
 are started with python ashlar.py --watch train.py. It keeps their history, raises
-alarms, and asks a job for the snapshot that explains one.
+alarms, and asks a job for the snapshot that explains one. Of other processes on this
+machine's GPUs it shows what NVML knows: how much memory they hold.
 
 It prints the address of a page with curves, alarms and their snapshots. On a
 terminal a table follows, which is drawn anew every second; with --json it
