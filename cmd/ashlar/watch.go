@@ -309,10 +309,15 @@ func (o *watchOptions) run(ctx context.Context, std stdio, rules []*watch.Rule) 
 	if err != nil {
 		return failure{err}
 	}
+	return o.serve(ctx, s, screen, page, listeners, []http.Handler{s.Handler(), s.MetricsHandler(token)})
+}
+
+// serve answers on the listeners, each with its handler, and on the page, and does
+// what else is to be done meanwhile, until it is asked to end.
+func (o *watchOptions) serve(ctx context.Context, s *watch.Server, screen *watchScreen, page *view.Server, listeners []net.Listener, handlers []http.Handler) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all sync.WaitGroup
-	handlers := []http.Handler{s.Handler(), s.MetricsHandler(token)}
 	for i, l := range listeners {
 		all.Go(func() {
 			if err := watch.Serve(ctx, l, handlers[i]); err != nil {
