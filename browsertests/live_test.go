@@ -85,7 +85,7 @@ func (j *jobs) open(t *testing.T, hash string, width int64, dark bool) *scene {
 func TestLive(t *testing.T) {
 	j := watchJobs(t)
 	s := j.open(t, "#//live", 1440, false)
-	s.until("document.querySelectorAll('.live-table tbody tr').length === 3 && document.querySelectorAll('.small-curve').length === 3")
+	s.until("document.querySelectorAll('.live-table tbody tr').length === 3 && document.querySelectorAll('.small-curve path.reserved').length === 3")
 	for _, label := range []string{"pretrain", "serve.py pid 1", "serve.py pid 2"} {
 		s.until("[...document.querySelectorAll('.job-name a')].some((a) => a.textContent === " + page.Quote(label) + ")")
 	}
