@@ -114,6 +114,10 @@ func TestLive(t *testing.T) {
 	if s.api("runs", &files); len(files.Runs) != 1 || files.Runs[0].File != name {
 		t.Errorf("after the second look there are %v", files.Runs)
 	}
+	s.hints = []string{"400"}
+	s.must(s.page.Go("#//live?snapshot=none.pickle"))
+	s.until("document.querySelector('.live .trouble')?.innerText.includes('there is no snapshot')")
+	s.sees(".live-table")
 }
 
 // New samples are shown as they come, the keys do what the mouse does, and the page
