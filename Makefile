@@ -11,7 +11,7 @@ export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
 # One package more than there are cores is tested at a time: some only wait.
 PARALLEL := -p $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1))
 
-.PHONY: vuln claims tenants tenants-mixes policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack attack-table dist dist-test dist-host truth advice watch deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
+.PHONY: vuln claims tenants tenants-mixes policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack attack-table dist dist-test dist-host truth advice watch deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help bench-live
 
 build: engine
 	$(GO) build -trimpath -o $(BIN) ./cmd/ashlar
@@ -212,6 +212,11 @@ pictures: build
 bench-view: build
 	cd browsertests && $(GO) run ./cmd/bench-view -ashlar ../bin/ashlar
 
+# The screen Live with 200 jobs for ten minutes: the figures of docs/measured/watch.md.
+bench-live: build
+	$(GO) -C tools build -trimpath -o ../bin/watchload ./watchload
+	cd browsertests && $(GO) run ./cmd/bench-live -ashlar ../$(BIN) -watchload ../bin/watchload -shots ../bin/screenshots
+
 # Events a second of what-if runs on one core; memory beside that of reading.
 bench-replay: build
 	$(GO) test ./internal/replay -run '^$$' -bench Run -benchtime 1s -cpu 1
@@ -323,6 +328,7 @@ help:
 	@echo "make bench-load    time and memory of reading snapshots, beside Python's pickle.load"
 	@echo "make bench-replay  speed and memory of what-if runs and of tune"
 	@echo "make bench-view    speed and memory of the page with a million events"
+	@echo "make bench-live    the screen Live with 200 jobs: how soon it is there, how often it changes, its memory"
 	@echo "make bench-plan    planned peaks beside those that were measured on a GPU"
 	@echo "make host          every malloc under the workloads and the service of docs/measured/host.md"
 	@echo "make bench-host    what it costs to measure processes"

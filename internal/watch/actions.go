@@ -72,15 +72,7 @@ const (
 
 // readAlarms reads those that were raised before this process began.
 func (s *Server) readAlarms(ctx context.Context) error {
-	ids, err := s.store.alarms.Subjects(ctx)
-	if err != nil {
-		return err
-	}
-	for _, id := range ids {
-		m, err := s.store.alarms.Last(ctx, id)
-		if errors.Is(err, hub.ErrNone) {
-			continue
-		}
+	for m, err := range s.store.alarms.All(ctx, "*") {
 		if err != nil {
 			return err
 		}
@@ -91,7 +83,7 @@ func (s *Server) readAlarms(ctx context.Context) error {
 		if a.ValueText == "" { // of a version that did not write it
 			a.ValueText = strconv.FormatFloat(a.Value, 'g', 4, 64)
 		}
-		s.alarms[id] = a
+		s.alarms[m.Subject] = a
 		if a.ClearedUS == nil {
 			s.engine.restore(who{a.Session, a.GPU}, a.Run, a.Name)
 		}

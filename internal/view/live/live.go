@@ -24,7 +24,7 @@ func (j Jobs) Answer(ctx context.Context, question string, q url.Values) (any, e
 	switch question {
 	case "":
 		st := j.Server.Status()
-		return newState(&st, now.UnixMicro()), nil
+		return newState(&st, now.UnixMicro(), q.Get("job")), nil
 	case "sketches":
 		return j.sketches(ctx, now)
 	case "curves":
@@ -49,7 +49,7 @@ type Sketches struct {
 	Jobs    []Sketch `json:"jobs"`
 }
 
-// Sketch is the most of a job's ranks in each piece of time, in bytes; -1 where
+// Sketch is the most of a job's ranks in each piece of time; -1 where
 // nothing is known.
 type Sketch struct {
 	Key       string  `json:"key"`
