@@ -132,7 +132,6 @@ NAME: see ashlar watch --once. Every command of ashlar reads the file.`,
 			if err != nil {
 				return failure{err}
 			}
-			defer r.Close()
 			return writeFile(cmd.Context(), out, func(w io.Writer) error {
 				_, err := io.Copy(w, r)
 				return err

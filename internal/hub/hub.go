@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -21,9 +23,12 @@ type Options struct {
 // Hub is an open store.
 type Hub struct {
 	options Options
-	owned   *owned // nil if another process owns the folder, or for a cluster
 	conn    *nats.Conn
 	js      jetstream.JetStream
+
+	mu     sync.Mutex
+	owned  *owned // nil if another process owns the folder, or for a cluster
+	closed bool
 }
 
 // How long one call may take, and how often it is tried.
@@ -37,6 +42,8 @@ const (
 var (
 	// ErrNone says that there is no such message or object.
 	ErrNone = errors.New("there is no such message")
+	// ErrFull says that the disk of the store has no room.
+	ErrFull = errors.New("the disk is full")
 	// ErrMoved says that a subject has other messages than the caller believes.
 	ErrMoved = errors.New("somebody else has appended to the subject")
 )
@@ -56,16 +63,12 @@ func Open(ctx context.Context, o Options) (*Hub, error) {
 			connect = append(connect, nats.UserCredentials(o.Creds))
 		}
 	default:
-		owned, err := own(o.Dir)
-		if err != nil {
+		var err error
+		if h.owned, err = own(o.Dir); err != nil {
 			return nil, err
 		}
-		if h.owned = owned; owned != nil {
-			connect = append(connect, nats.InProcessServer(owned.server))
-		} else {
-			url = "nats://127.0.0.1" // not dialled: the socket is
-			connect = append(connect, nats.SetCustomDialer(socketDialer(o.Dir)))
-		}
+		url = "nats://127.0.0.1" // not dialled: dirDialer does it
+		connect = append(connect, nats.SetCustomDialer(dirDialer{h}))
 	}
 	var err error
 	if h.conn, err = nats.Connect(url, connect...); err == nil {
@@ -91,8 +94,12 @@ func (h *Hub) name() string {
 	return h.options.Dir
 }
 
-// Owner reports whether this process owns the folder.
-func (h *Hub) Owner() bool { return h.owned != nil }
+// Owner reports whether this process owns the folder now.
+func (h *Hub) Owner() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.owned != nil
+}
 
 // Connected reports whether the store can be reached now.
 func (h *Hub) Connected() bool { return h.conn.IsConnected() }
@@ -102,16 +109,56 @@ func (h *Hub) Close() {
 	if h.conn != nil {
 		h.conn.Close()
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
 	if h.owned != nil {
 		h.owned.close()
+		h.owned = nil
 	}
+}
+
+// dirDialer reaches the server of a folder: that of this process, or that of the
+// owner over its socket. If the owner has gone, this process takes its place.
+type dirDialer struct{ hub *Hub }
+
+func (d dirDialer) Dial(_, _ string) (net.Conn, error) {
+	h := d.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, net.ErrClosed
+	}
+	if h.owned == nil {
+		c, err := net.DialTimeout("unix", socketFile(h.options.Dir), callTime)
+		if err == nil {
+			return c, nil
+		}
+		if h.owned, _ = own(h.options.Dir); h.owned == nil { // somebody else was faster, or still starts
+			return nil, err
+		}
+	}
+	return h.owned.server.InProcessConn()
+}
+
+// replicas is how many servers of a cluster keep what is stored.
+func (h *Hub) replicas() int {
+	if h.options.URL != "" && len(h.conn.Servers()) >= 3 {
+		return 3
+	}
+	return 1
 }
 
 // try calls f with a deadline until it answers.
 func (h *Hub) try(ctx context.Context, f func(context.Context) error) error {
+	return h.tryFor(ctx, callTime, f)
+}
+
+// tryFor is try for calls that may take longer.
+func (h *Hub) tryFor(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
 	wait := pause
 	for attempt := 1; ; attempt++ {
-		call, cancel := context.WithTimeout(ctx, callTime)
+		call, cancel := context.WithTimeout(ctx, limit)
 		err := f(call)
 		cancel()
 		if err == nil || ctx.Err() != nil || attempt == attempts || !passing(err) {

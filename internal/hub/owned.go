@@ -140,10 +140,3 @@ func (o *owned) close() {
 	o.pipes.Wait()
 	o.lock.Close()
 }
-
-// socketDialer reaches the process that owns a folder.
-type socketDialer string
-
-func (d socketDialer) Dial(_, _ string) (net.Conn, error) {
-	return net.DialTimeout("unix", socketFile(string(d)), callTime)
-}

@@ -237,9 +237,7 @@ func (f *forwarder) snapshots(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = f.to.snapshots.Put(ctx, o.Name, r)
-		r.Close()
-		if err != nil {
+		if err := f.to.snapshots.Put(ctx, o.Name, r); err != nil {
 			return err
 		}
 	}

@@ -411,7 +411,7 @@ func (s *Server) tidy(ctx context.Context, one *session, at int64) error {
 }
 
 // Snapshot opens a snapshot that an alarm names.
-func (s *Server) Snapshot(ctx context.Context, name string) (io.ReadCloser, error) {
+func (s *Server) Snapshot(ctx context.Context, name string) (io.Reader, error) {
 	return s.store.snapshots.Get(ctx, name)
 }
 

@@ -290,7 +290,6 @@ func TestAsk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Close()
 
 	// It is cleared, and raised again too soon for another snapshot.
 	call(t, s, "/v1/samples", batch(c, testSession, 2, 2))
