@@ -97,12 +97,7 @@ func (rs *Ranks) findOdd() {
 		if len(values) == 0 {
 			continue
 		}
-		middle, spread := medianAndSpread(values)
-		share := middle
-		if m.least != nil {
-			share = median(least)
-		}
-		threshold := max(OddShare*share, OddDeviations*perMAD*spread)
+		middle, threshold := Threshold(values, least)
 		rs.Measures = append(rs.Measures, m.summary(middle, threshold))
 		for i, r := range rs.Ranks {
 			if v, ok := m.value(r); ok && !r.Partial && math.Abs(v-middle) > threshold {
@@ -148,14 +143,20 @@ func (m *measured) odd(rank int, delta, middle, threshold float64) Odd {
 	return o
 }
 
-// medianAndSpread returns the median and the median distance from it.
-func medianAndSpread(values []float64) (middle, spread float64) {
+// Threshold returns the median of values and the distance from it beyond which
+// one is odd. OddShare is taken of the median of wholes, if there are any, else of
+// that of the values.
+func Threshold(values, wholes []float64) (middle, threshold float64) {
 	middle = median(values)
 	away := make([]float64, len(values))
 	for i, v := range values {
 		away[i] = math.Abs(v - middle)
 	}
-	return middle, median(away)
+	whole := middle
+	if len(wholes) > 0 {
+		whole = median(wholes)
+	}
+	return middle, max(OddShare*whole, OddDeviations*perMAD*median(away))
 }
 
 func median(values []float64) float64 {
