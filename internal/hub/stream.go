@@ -90,6 +90,16 @@ func (s *Stream) Append(ctx context.Context, subject string, data []byte, last u
 	return 0, ErrMoved
 }
 
+// Put stores a message in place of what its subject has.
+func (s *Stream) Put(ctx context.Context, subject string, data []byte) error {
+	m, err := s.Last(ctx, subject)
+	if err != nil && !errors.Is(err, ErrNone) {
+		return err
+	}
+	_, err = s.Append(ctx, subject, data, m.Seq)
+	return err
+}
+
 // Last returns the last message of a subject, or [ErrNone].
 func (s *Stream) Last(ctx context.Context, subject string) (Message, error) {
 	return s.get(ctx, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {

@@ -286,8 +286,7 @@ func TestAsk(t *testing.T) {
 			t.Errorf("%s: %q, want %q", a[0].Actions[i].Action, got, want)
 		}
 	}
-	r, err := s.Snapshot(t.Context(), *a[0].Snapshot)
-	if err != nil {
+	if _, err := s.Snapshot(t.Context(), *a[0].Snapshot); err != nil {
 		t.Fatal(err)
 	}
 
