@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/hub"
 	"github.com/ashlar-mem/ashlar/internal/input"
@@ -72,7 +71,7 @@ func (st *Store) addFile(ctx context.Context, path string, o AddOptions) (added 
 		}
 		return false, &refusal{err}
 	}
-	f := &File{Name: path, Run: o.Run, Commit: o.Commit, Tags: o.Tags, AddedUS: time.Now().UnixMicro()}
+	f := &File{Name: path, Run: o.Run, Commit: o.Commit, Tags: o.Tags, AddedUS: st.now().UnixMicro()}
 	if f.Hash, f.Bytes, err = hashFile(path); err != nil {
 		return false, &refusal{err}
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/gob"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,8 +24,19 @@ type task struct {
 	Path, Name string
 }
 
+// reply is an analysis on its way. The row is JSON: gob takes a pointer to 0 for
+// none.
+type reply struct {
+	Documents map[string]Document
+	Row       []byte
+}
+
 // RunChild answers tasks until standard input ends.
 func RunChild(ctx context.Context, in io.Reader, out io.Writer) error {
+	return runChild(ctx, in, out, Analyse)
+}
+
+func runChild(ctx context.Context, in io.Reader, out io.Writer, analyse func(ctx context.Context, path, name string) (*Analysis, error)) error {
 	tasks, replies := gob.NewDecoder(in), gob.NewEncoder(out)
 	for {
 		var t task
@@ -34,11 +46,15 @@ func RunChild(ctx context.Context, in io.Reader, out io.Writer) error {
 			}
 			return err
 		}
-		a, err := Analyse(ctx, t.Path, t.Name)
+		a, err := analyse(ctx, t.Path, t.Name)
 		if err != nil {
 			return err
 		}
-		if err := replies.Encode(a); err != nil {
+		row, err := json.Marshal(a.Row)
+		if err != nil {
+			return err
+		}
+		if err := replies.Encode(reply{a.Documents, row}); err != nil {
 			return err
 		}
 	}
@@ -131,10 +147,14 @@ func (c *child) analyse(ctx context.Context, t task) (*Analysis, error) {
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		a := new(Analysis)
+		var r reply
 		err := c.tasks.Encode(t)
 		if err == nil {
-			err = c.replies.Decode(a)
+			err = c.replies.Decode(&r)
+		}
+		a := &Analysis{Documents: r.Documents}
+		if err == nil {
+			err = json.Unmarshal(r.Row, &a.Row)
 		}
 		done <- outcome{a, err}
 	}()

@@ -31,6 +31,7 @@ type Store struct {
 	objects *hub.Objects
 	alarms  *hub.Objects // the snapshots of watch
 	jobWait time.Duration
+	now     func() time.Time
 }
 
 // workerLife is how long a worker is listed after it last said that it is there.
@@ -42,7 +43,7 @@ func Open(ctx context.Context, h *hub.Hub) (*Store, error) {
 }
 
 func open(ctx context.Context, h *hub.Hub, wait time.Duration) (*Store, error) {
-	st := &Store{hub: h, jobWait: wait}
+	st := &Store{hub: h, jobWait: wait, now: time.Now}
 	stream := func(to **hub.Stream, name string, perSubject int64, maxAge time.Duration) error {
 		s, err := h.Stream(ctx, hub.StreamOptions{Name: "ASHLAR_" + name, Prefix: "ashlar." + name, PerSubject: perSubject, MaxAge: maxAge})
 		*to = s

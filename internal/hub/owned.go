@@ -17,6 +17,9 @@ import (
 // the machine loses power. A process that is killed loses nothing.
 const syncInterval = time.Second
 
+// unlimited is more than a disk has: [Hub.room] looks at what it really has.
+const unlimited = 1 << 60
+
 // readyTime is how long a server may take to read its folder.
 const readyTime = 30 * time.Second
 
@@ -47,6 +50,7 @@ func own(dir string) (*owned, error) {
 	o.server, err = server.NewServer(&server.Options{
 		ServerName: "ashlar", DontListen: true, NoLog: true, NoSigs: true, DisableJetStreamBanner: true,
 		JetStream: true, StoreDir: dir, SyncInterval: syncInterval,
+		JetStreamMaxStore: unlimited, // else three quarters of what is free now, with what is stored counted against it
 	})
 	if err != nil {
 		lock.Close()

@@ -74,6 +74,9 @@ func (q *Queue) open(ctx context.Context) (err error) {
 // Push puts a job into the queue. It does nothing if one with that subject waits
 // or is being done.
 func (q *Queue) Push(ctx context.Context, subject string, data []byte) error {
+	if err := q.hub.room(); err != nil {
+		return err
+	}
 	err := q.hub.try(ctx, func(ctx context.Context) error {
 		_, err := q.hub.js.Publish(ctx, q.prefix+subject, data, jetstream.WithExpectStream(q.options.Name), jetstream.WithRetryAttempts(0))
 		return err

@@ -68,6 +68,9 @@ func (h *Hub) Stream(ctx context.Context, o StreamOptions) (*Stream, error) {
 // the error is [ErrMoved] if it is not. So a message is stored once, however
 // often a call is repeated.
 func (s *Stream) Append(ctx context.Context, subject string, data []byte, last uint64) (seq uint64, err error) {
+	if err := s.hub.room(); err != nil {
+		return 0, err
+	}
 	tries := 0
 	err = s.hub.try(ctx, func(ctx context.Context) error {
 		tries++
@@ -241,6 +244,8 @@ func (s *Stream) Purge(ctx context.Context, subject string, below uint64) error 
 type State struct {
 	Messages, Bytes uint64
 	First, Last     uint64 // sequence numbers
+	Leader          string // the server of a cluster that decides; empty in a folder
+	Behind          int    // servers of a cluster that do not have everything
 }
 
 // State asks how much the stream holds.
@@ -249,9 +254,22 @@ func (s *Stream) State(ctx context.Context) (State, error) {
 	err := s.hub.try(ctx, func(ctx context.Context) error {
 		info, err := s.stream.Info(ctx)
 		if err == nil {
-			st = State{info.State.Msgs, info.State.Bytes, info.State.FirstSeq, info.State.LastSeq}
+			st = State{Messages: info.State.Msgs, Bytes: info.State.Bytes, First: info.State.FirstSeq, Last: info.State.LastSeq}
+			st.cluster(info.Cluster)
 		}
 		return err
 	})
 	return st, err
+}
+
+func (st *State) cluster(c *jetstream.ClusterInfo) {
+	if c == nil {
+		return
+	}
+	st.Leader = c.Leader
+	for _, r := range c.Replicas {
+		if !r.Current || r.Offline {
+			st.Behind++
+		}
+	}
 }
