@@ -174,8 +174,10 @@ func (o *workFlags) options(std stdio) (fleet.WorkOptions, error) {
 
 func newFleetServe(std stdio) *cobra.Command {
 	var (
-		store storeFlags
-		work  workFlags
+		store   storeFlags
+		work    workFlags
+		keep    daysFlag
+		maxDisk sizeFlag
 	)
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -184,13 +186,19 @@ func newFleetServe(std stdio) *cobra.Command {
 	}
 	store.add(cmd)
 	work.add(cmd)
+	cmd.Flags().Var(&keep, "keep", "remove files that were added longer ago; by default none")
+	cmd.Flags().Var(&maxDisk, "max-disk", "remove the oldest files when the fleet takes more; by default none")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		w, err := work.options(std)
 		if err != nil {
 			return err
 		}
+		retention := fleet.Retention{Keep: time.Duration(keep)}
+		if maxDisk.value != nil {
+			retention.MaxDisk = *maxDisk.value
+		}
 		return store.fleet(cmd.Context(), func(st *fleet.Store) error {
-			if err := st.Serve(cmd.Context(), w); err != nil {
+			if err := st.Serve(cmd.Context(), w, retention); err != nil {
 				return failure{err}
 			}
 			return nil

@@ -46,7 +46,7 @@ func (st *Store) Check(ctx context.Context) (*Checked, error) {
 	}
 	for hash, f := range x.files {
 		c.Files++
-		n, err := st.checkBytes(ctx, f)
+		n, err := st.checkBytes(ctx, &f.File)
 		c.Bytes += n
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)

@@ -26,12 +26,18 @@ type Index struct {
 	store *Store
 
 	mu       sync.Mutex
-	files    map[string]*File
+	files    map[string]*indexFile
 	rows     map[string]indexRow
 	rowCount int // messages, of all versions
 	nextFile uint64
 	nextRow  uint64
 	entries  []answers.Entry // nil when they are to be made anew
+}
+
+// indexFile is a file, and when the store got it by the store's own clock.
+type indexFile struct {
+	File
+	time time.Time
 }
 
 type indexRow struct {
@@ -71,7 +77,7 @@ func (x *Index) Refresh(ctx context.Context) error {
 }
 
 func (x *Index) readAll(ctx context.Context) error {
-	x.files, x.rows, x.rowCount, x.nextFile, x.nextRow, x.entries = map[string]*File{}, map[string]indexRow{}, 0, 0, 0, nil
+	x.files, x.rows, x.rowCount, x.nextFile, x.nextRow, x.entries = map[string]*indexFile{}, map[string]indexRow{}, 0, 0, 0, nil
 	if err := x.read(ctx); err != nil {
 		x.files = nil
 		return err
@@ -81,8 +87,8 @@ func (x *Index) readAll(ctx context.Context) error {
 
 func (x *Index) read(ctx context.Context) error {
 	err := x.store.files.Each(ctx, x.nextFile, func(m hub.Message) error {
-		f := new(File)
-		if err := json.Unmarshal(m.Data, f); err != nil {
+		f := &indexFile{time: m.Time}
+		if err := json.Unmarshal(m.Data, &f.File); err != nil {
 			return fmt.Errorf("the file %s is not described as this version knows it: %w", m.Subject, err)
 		}
 		x.files[m.Subject], x.nextFile, x.entries = f, m.Seq+1, nil
@@ -116,7 +122,7 @@ func (x *Index) Entries() []answers.Entry {
 		x.entries = []answers.Entry{}
 		for hash, f := range x.files {
 			if row, ok := x.rows[hash]; ok {
-				x.entries = append(x.entries, x.entry(f, &row.Row))
+				x.entries = append(x.entries, x.entry(&f.File, &row.Row))
 			}
 		}
 		slices.SortFunc(x.entries, func(a, b answers.Entry) int { return cmp.Compare(a.Hash, b.Hash) })
@@ -162,7 +168,7 @@ func (x *Index) Open(ctx context.Context, hash string) (*input.Input, error) {
 	if f.Path != "" {
 		return input.Open(ctx, f.Path, input.Options{})
 	}
-	r, err := x.store.open(ctx, f)
+	r, err := x.store.open(ctx, &f.File)
 	if errors.Is(err, hub.ErrNone) {
 		return nil, fmt.Errorf("%s is not in the store any more", f.Name)
 	}

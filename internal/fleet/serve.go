@@ -6,12 +6,15 @@ import (
 	"time"
 )
 
-// tidyInterval is how often a server looks for files that nobody analyses, and
-// for what is to be removed.
-const tidyInterval = time.Minute
+// How often a server looks for files that nobody analyses and for what is to be
+// removed, and how often for objects that were never completed.
+const (
+	tidyInterval  = time.Minute
+	sweepInterval = time.Hour
+)
 
 // Serve answers questions and analyses files until the context ends.
-func (st *Store) Serve(ctx context.Context, o WorkOptions) error {
+func (st *Store) Serve(ctx context.Context, o WorkOptions, keep Retention) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	x, err := NewIndex(ctx, st)
@@ -26,8 +29,14 @@ func (st *Store) Serve(ctx context.Context, o WorkOptions) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() {
+		var swept time.Time
 		for ctx.Err() == nil {
-			if err := st.tidy(ctx, x); err != nil && ctx.Err() == nil {
+			err := st.tidy(ctx, x, keep)
+			if err == nil && time.Since(swept) > sweepInterval {
+				swept = time.Now()
+				_, err = st.objects.Sweep(ctx, sweepInterval)
+			}
+			if err != nil && ctx.Err() == nil {
 				o.Log("the fleet cannot be tidied: " + err.Error())
 			}
 			sleep(ctx, tidyInterval)
@@ -41,8 +50,9 @@ func (st *Store) Serve(ctx context.Context, o WorkOptions) error {
 	return st.Work(ctx, o)
 }
 
-// tidy queues files that whoever added them did not come to queue.
-func (st *Store) tidy(ctx context.Context, x *Index) error {
+// tidy queues files that whoever added them did not come to queue, and removes
+// what is too old or too much.
+func (st *Store) tidy(ctx context.Context, x *Index, keep Retention) error {
 	if err := x.Refresh(ctx); err != nil {
 		return err
 	}
@@ -51,7 +61,7 @@ func (st *Store) tidy(ctx context.Context, x *Index) error {
 			return err
 		}
 	}
-	return nil
+	return st.retain(ctx, x, keep)
 }
 
 // missing returns the files that have no row of any version.
