@@ -37,10 +37,15 @@ examples for systemd, Slurm and Kubernetes.`,
 	}
 	cmd.AddCommand(newFleetAdd(std), newFleetServe(std), newFleetWork(std), newFleetChild(std))
 	cmd.AddCommand(newFleetStatus(std), newFleetRanks(std), newFleetGrowth(std), newFleetCauses(std))
+	cmd.AddCommand(newFleetRedo(std), newFleetCheck(std), newFleetRemove(std))
 	return cmd
 }
 
-// with opens the fleet.
+func addJSONFlag(cmd *cobra.Command, asJSON *bool) {
+	cmd.Flags().BoolVar(asJSON, "json", false, "print one JSON document")
+}
+
+// fleet opens the fleet.
 func (o *storeFlags) fleet(ctx context.Context, f func(*fleet.Store) error) error {
 	if err := o.check(); err != nil {
 		return err
@@ -111,7 +116,7 @@ the store cannot be used.`,
 	flags.Var(&tags, "tag", "a tag; may be given several times")
 	flags.BoolVar(&o.ByPath, "by-path", false, "copy nothing: workers read the files where they are, on shared storage")
 	store.add(cmd)
-	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
+	addJSONFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Tags = tags
 		files, _, err := input.Expand(args)

@@ -45,7 +45,7 @@ func newFleetStatus(std stdio) *cobra.Command {
 		},
 	}
 	store.add(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	addJSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -68,7 +68,7 @@ func newFleetRanks(std stdio) *cobra.Command {
 		},
 	}
 	store.add(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	addJSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -90,7 +90,7 @@ func newFleetGrowth(std stdio) *cobra.Command {
 		},
 	}
 	store.add(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	addJSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -114,6 +114,6 @@ func newFleetCauses(std stdio) *cobra.Command {
 	}
 	cmd.Flags().Var(&since, "since", "only failures of the last `TIME`, such as 7d or 12h")
 	store.add(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	addJSONFlag(cmd, &asJSON)
 	return cmd
 }

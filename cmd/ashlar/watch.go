@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/ashlar-mem/ashlar/internal/fleet"
 	"github.com/ashlar-mem/ashlar/internal/hub"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/view"
@@ -249,11 +251,16 @@ func (o *watchOptions) run(ctx context.Context, std stdio, rules []*watch.Rule) 
 		return failure{err}
 	}
 	defer h.Close()
-	if o.store.hub == "" && !h.Owner() {
-		return failure{errors.New("another ashlar watch serves this --dir: see it with --once, or choose another folder")}
+	if alone, err := h.Claim("watch"); err != nil || !alone {
+		return failure{cmp.Or(err, errors.New("another ashlar watch serves this --dir: see it with --once, or choose another folder"))}
+	}
+	many, err := fleet.Open(ctx, h)
+	if err != nil {
+		return failure{err}
 	}
 	screen := &watchScreen{std: std, json: o.json}
 	options := o.options(rules, screen.log)
+	options.Stored = many.AddAlarm
 	if o.json {
 		options.Sampled = func(s watch.Sample) { screen.line(s) }
 		options.Alarmed = func(a watch.Alarm) { screen.line(alarmLine{"alarm", a}) }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/hub"
 	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/watch"
 )
 
 // AddOptions say what is known of files that are added.
@@ -103,6 +104,20 @@ func (st *Store) enter(ctx context.Context, f *File) (added bool, err error) {
 		added = true
 	}
 	return added, st.enqueue(ctx, f.Hash)
+}
+
+// AddAlarm enters a snapshot of watch, which stays where it is.
+func (st *Store) AddAlarm(ctx context.Context, s watch.Snapshot) error {
+	number := func(n int) *int64 {
+		v := int64(n)
+		return &v
+	}
+	_, err := st.enter(ctx, &File{
+		Hash: s.SHA256, Name: s.Name, Bytes: s.Bytes, Alarm: s.Name, AddedUS: st.now().UnixMicro(),
+		Run: s.Job.Run, Attempt: number(s.Job.Attempt), Rank: number(s.Job.Rank), World: number(s.Job.World),
+		Commit: s.Job.Commit, Tags: s.Job.Tags, Host: s.Job.Host,
+	})
+	return err
 }
 
 // known reports whether the fleet has a file. If whoever added it was cut off

@@ -97,5 +97,5 @@ func (r *Row) describe(f *recorder.Facts) {
 	if f == nil {
 		return
 	}
-	r.Rank = f.Rank
+	r.Run, r.Attempt, r.Rank, r.World, r.Commit, r.Tags = f.Run, f.Attempt, f.Rank, f.World, f.Commit, f.Tags
 }

@@ -12,6 +12,16 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/hub"
 )
 
+// Removed is what ashlar fleet rm --json prints.
+type Removed struct {
+	Removed []string `json:"removed"` // hashes
+}
+
+// Requeued is what ashlar fleet redo --json prints.
+type Requeued struct {
+	Queued int `json:"queued"`
+}
+
 // leastHash is how many digits of a hash name a file at least.
 const leastHash = 6
 

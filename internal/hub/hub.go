@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -27,6 +28,7 @@ type Hub struct {
 	js      jetstream.JetStream
 
 	mu     sync.Mutex
+	claims []*os.File
 	owned  *owned // nil if another process owns the folder, or for a cluster
 	closed bool
 }
@@ -101,6 +103,22 @@ func (h *Hub) Owner() bool {
 	return h.owned != nil
 }
 
+// Claim reserves a role in a folder for this process, until it closes the store.
+// It reports false if another process has it. In a cluster nothing is reserved.
+func (h *Hub) Claim(role string) (bool, error) {
+	if h.options.Dir == "" {
+		return true, nil
+	}
+	f, err := tryLock(filepath.Join(h.options.Dir, role+".lock"))
+	if f == nil || err != nil {
+		return false, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.claims = append(h.claims, f)
+	return true, nil
+}
+
 // Connected reports whether the store can be reached now.
 func (h *Hub) Connected() bool { return h.conn.IsConnected() }
 
@@ -112,6 +130,10 @@ func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
+	for _, f := range h.claims {
+		f.Close()
+	}
+	h.claims = nil
 	if h.owned != nil {
 		h.owned.close()
 		h.owned = nil

@@ -52,6 +52,16 @@ func FleetStatus(w io.Writer, s *fleet.Status, style Style) error {
 	return p.err
 }
 
+// FleetChecked writes what a check found.
+func FleetChecked(w io.Writer, c *fleet.Checked, style Style) error {
+	p := &page{w: w, style: style}
+	p.line("%s files and %s answers read again, %s hashed: %d wrong", units.Count(int64(c.Files)), units.Count(int64(c.Results)), units.Size(uint64(c.Bytes)), len(c.Wrong))
+	for _, x := range c.Wrong {
+		p.wrapped("wrong: ", Clean(x.File)+" ("+x.Hash[:min(12, len(x.Hash))]+"): "+Clean(x.Error))
+	}
+	return p.err
+}
+
 // FleetRanks writes the odd ranks of a run.
 func FleetRanks(w io.Writer, d *answers.RanksDocument, style Style) error {
 	p := &page{w: w, style: style}
