@@ -25,10 +25,7 @@ import (
 
 const testdata = "../../../testdata"
 
-var (
-	planSeed  = flag.Uint64("fleet.seed", 0, "look for what is planted in a whole fleet of this seed")
-	planFiles = flag.Int("fleet.files", 0, "make it of so many files")
-)
+var whole = flag.String("fleet", "", "look for what is planted in a whole fleet; JSON with parameters that differ from the usual ones, such as {\"Seed\": 2}")
 
 // folder is a Source over a folder of files; documents are kept as JSON, as a
 // store does it.
@@ -114,11 +111,10 @@ func small() planted.Params {
 // are together; the order of the entries does not matter.
 func TestPlanted(t *testing.T) {
 	p := small()
-	if *planSeed > 0 {
+	if *whole != "" {
 		p = planted.Usual()
-		p.Seed = *planSeed
-		if *planFiles > 0 {
-			p.Files = *planFiles
+		if err := json.Unmarshal([]byte(*whole), &p); err != nil {
+			t.Fatal(err)
 		}
 	}
 	dir := t.TempDir()

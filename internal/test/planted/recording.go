@@ -11,6 +11,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/replay/generate"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -47,7 +48,7 @@ func (f factors) with(stack trace.StackID, by float64) factors {
 	return out
 }
 
-// peaks are the totals of a trace, summed up from its events alone.
+// peaks are the highest totals of a trace.
 type peaks struct {
 	allocated, reserved uint64
 	events              int
@@ -69,31 +70,18 @@ func (r *recording) run(ctx context.Context, by factors) (*snapshot.File, *peaks
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", r.name, err)
 	}
-	return f, sumUp(f.Traces[0]), nil
+	p, err := peaksOf(ctx, f.Traces[0])
+	return f, p, err
 }
 
-// sumUp adds up the events of a trace that begins with nothing allocated.
-func sumUp(t *trace.Trace) *peaks {
-	p := &peaks{events: t.Events.Len()}
-	sizes := map[uint64]uint64{} // by address
-	var allocated, reserved uint64
-	for i := range t.Events.Len() {
-		switch e := t.Events.At(i); e.Action {
-		case alloc.ActionAlloc:
-			sizes[e.Addr] = e.Size
-			allocated += e.Size
-			p.allocated = max(p.allocated, allocated)
-		case alloc.ActionFreeCompleted:
-			allocated -= sizes[e.Addr]
-			delete(sizes, e.Addr)
-		case alloc.ActionSegmentAlloc, alloc.ActionSegmentMap:
-			reserved += e.Size
-			p.reserved = max(p.reserved, reserved)
-		case alloc.ActionSegmentFree, alloc.ActionSegmentUnmap:
-			reserved -= e.Size
-		}
+// peaksOf finds the peaks of a trace. Block sizes, which events do not have, are
+// those of its replay.
+func peaksOf(ctx context.Context, t *trace.Trace) (*peaks, error) {
+	h, err := run.New(t, nil).History(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return p
+	return &peaks{h.Peaks.Allocated.Value, h.Peaks.Reserved.Value, t.Events.Len()}, nil
 }
 
 // heldAtPeak returns what each stack of the recording holds where most is

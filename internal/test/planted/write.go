@@ -54,14 +54,14 @@ func (w *writer) runs() error {
 		names = slices.Clone(bases)
 	}
 	w.rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-	var r *run
+	var r *plantedRun
 	for _, l := range w.plan(w.rng) {
 		if r == nil || r.number != l.run {
 			rec, err := openRecording(w.ctx, w.testdata, names[l.run%len(names)])
 			if err != nil {
 				return err
 			}
-			r = &run{writer: w, number: l.run, recording: rec, held: rec.heldAtPeak(), history: w.history(rec)}
+			r = &plantedRun{writer: w, number: l.run, recording: rec, held: rec.heldAtPeak(), history: w.history(rec)}
 			if len(r.held) == 0 {
 				return fmt.Errorf("%s has no call stacks to plant anything at", rec.name)
 			}
@@ -82,8 +82,8 @@ func (w *writer) history(r *recording) []source {
 	return out
 }
 
-// run is one run over its commits.
-type run struct {
+// plantedRun is one run over its commits.
+type plantedRun struct {
 	*writer
 	number    int
 	recording *recording
@@ -94,7 +94,7 @@ type run struct {
 }
 
 // launch makes the files of one launch.
-func (r *run) launch(l *launchPlan) error {
+func (r *plantedRun) launch(l *launchPlan) error {
 	if err := r.change(l); err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ const maxTries = 60
 
 // change makes the commit's change to the sizes of the run. The peak must change
 // as much as is said: another moment may become the peak.
-func (r *run) change(l *launchPlan) error {
+func (r *plantedRun) change(l *launchPlan) error {
 	if r.before == nil {
 		_, p, err := r.recording.run(r.ctx, nil)
 		r.before = p
@@ -163,7 +163,7 @@ func (r *run) change(l *launchPlan) error {
 	return nil
 }
 
-func (r *run) grown(l *launchPlan, stack trace.StackID, share float64) Grown {
+func (r *plantedRun) grown(l *launchPlan, stack trace.StackID, share float64) Grown {
 	site, _ := timeline.SiteOf(r.recording.trace, stack)
 	return Grown{runName(l.run), r.commits[l.commit], share, filepath.Base(site.User.Filename), site.User.Name}
 }
@@ -173,14 +173,14 @@ func ratio(a, b uint64) float64 { return float64(a)/float64(b) - 1 }
 
 // scaled draws a stack and makes its requests larger so that the peak grows by a
 // share; false if that takes too much.
-func (r *run) scaled(sizes factors, share float64) (trace.StackID, factors, bool) {
+func (r *plantedRun) scaled(sizes factors, share float64) (trace.StackID, factors, bool) {
 	h := r.held[int(math.Sqrt(r.rng.Float64()*float64(len(r.held))))] // rather a large one
 	by := 1 + share*float64(r.before.allocated)/float64(h.bytes)
 	return h.stack, sizes.with(h.stack, by), by > 0.1 && by < 8
 }
 
 // rank makes the file of one rank.
-func (r *run) rank(odd bool, l *launchPlan, rank int64) (*snapshot.File, error) {
+func (r *plantedRun) rank(odd bool, l *launchPlan, rank int64) (*snapshot.File, error) {
 	if odd {
 		return r.oddRank(l, rank)
 	}
@@ -199,7 +199,7 @@ func (r *run) rank(odd bool, l *launchPlan, rank int64) (*snapshot.File, error) 
 }
 
 // oddRank makes a rank that asks for more than the others, or for less.
-func (r *run) oddRank(l *launchPlan, rank int64) (*snapshot.File, error) {
+func (r *plantedRun) oddRank(l *launchPlan, rank int64) (*snapshot.File, error) {
 	for range maxTries {
 		share := 0.03 + 0.3*r.rng.Float64()
 		if r.rng.IntN(4) == 0 {
