@@ -1,19 +1,18 @@
 package diff
 
 import (
+	"slices"
+
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // Listing is what is known of the source files of a program: the frames of its
 // call stacks.
-type Listing struct{ side Side }
+type Listing struct{ frames []trace.FrameID }
 
-// Listing brings frames into the table. The order does not matter.
-func (x *Table) Listing(frames []timeline.Frame) *Listing {
-	x.sources++
-	return &Listing{Side{frames: x.frameIDs(frames), source: x.sources}}
-}
+// Listing brings frames into the table. Their order does not matter.
+func (x *Table) Listing(frames []timeline.Frame) *Listing { return &Listing{x.frameIDs(frames)} }
 
 // frameIDs returns the numbers of frames in the table.
 func (x *Table) frameIDs(frames []timeline.Frame) []trace.FrameID {
@@ -26,27 +25,43 @@ func (x *Table) frameIDs(frames []timeline.Frame) []trace.FrameID {
 	return out
 }
 
-// Alignment tells which lines of a program are which of another version of it.
+// Alignment tells which lines of a program are which of another copy of it.
 type Alignment struct{ tr *translation }
 
-// Align aligns two listings, as [Table.Compare] does it for two sides.
-func (x *Table) Align(a, b *Listing) *Alignment {
-	return &Alignment{x.translation(&a.side, &b.side)}
+// Align finds the lines of one listing in another as [Table.Compare] does it for
+// two sides. edited says that the source is known to be of another version: then
+// a file that shows the same functions in the same order has the same calls, at
+// lines that moved. Otherwise it may be the same file, of which other lines ran.
+func (x *Table) Align(a, b *Listing, edited bool) *Alignment {
+	tr := x.newTranslation()
+	pair := alignLines
+	if edited {
+		pair = alignVersions
+	}
+	tr.align(a.frames, b.frames, pair)
+	return &Alignment{tr}
+}
+
+// alignVersions pairs the lines of two versions of a file.
+func alignVersions(a, b []line) map[line]line {
+	if !slices.EqualFunc(a, b, func(x, y line) bool { return x.function == y.function }) {
+		return alignLines(a, b)
+	}
+	out := make(map[line]line, len(a))
+	for i := range a {
+		out[a[i]] = b[i]
+	}
+	return out
 }
 
 // Match says how frames of the first listing are the same as frames of the
-// second: [MatchExact], [MatchLines], [MatchFunctions], or "" if they are not.
+// second: [MatchLines], [MatchFunctions], or "" if they are not.
 func (al *Alignment) Match(a, b []timeline.Frame) string {
 	ofA, ofB := al.tr.table.frameIDs(a), al.tr.table.frameIDs(b)
 	switch {
 	case al.tr.lineKey(ofA, true) == al.tr.lineKey(ofB, false):
-		for i := range ofA {
-			if ofA[i] != ofB[i] {
-				return MatchLines
-			}
-		}
-		return MatchExact
-	case !al.tr.identity && al.tr.functionKey(ofA, true, false) == al.tr.functionKey(ofB, false, false):
+		return MatchLines
+	case al.tr.functionKey(ofA, true, false) == al.tr.functionKey(ofB, false, false):
 		return MatchFunctions
 	}
 	return ""

@@ -162,7 +162,8 @@ func (g *causeGrouper) group(ctx context.Context, alike []*place) ([][]*place, e
 func (g *causeGrouper) match(group []*place, p *place) string {
 	how := ""
 	for _, o := range group[max(0, len(group)-maxCompared):] {
-		if m := g.table.Align(o.listing, p.listing).Match(o.frames, p.frames); m != "" && (how == "" || closer(m, how)) {
+		edited := o.entries[0].Commit != p.entries[0].Commit
+		if m := g.table.Align(o.listing, p.listing, edited).Match(o.frames, p.frames); m != "" && (how == "" || closer(m, how)) {
 			how = m
 		}
 	}
@@ -173,18 +174,10 @@ func (g *causeGrouper) match(group []*place, p *place) string {
 // functions.
 func closer(a, b string) bool { return a != diff.MatchFunctions && b == diff.MatchFunctions }
 
-// list makes the listings of places. Those of one run and commit are of the same
-// source, and share one.
+// list makes the listings of places.
 func (g *causeGrouper) list(ctx context.Context, alike []*place) error {
-	version := func(p *place) string {
-		e := p.entries[0]
-		if e.Commit == "" {
-			return e.Hash
-		}
-		return e.Run + "\x00" + e.Commit
-	}
-	frames := map[string][]timeline.Frame{}
 	for _, p := range alike {
+		frames := p.frames
 		e := p.entries[0]
 		x, err := e.Source.Explain(ctx, e.Hash)
 		switch {
@@ -193,17 +186,9 @@ func (g *causeGrouper) list(ctx context.Context, alike []*place) error {
 		case err != nil:
 			g.notes = append(g.notes, fmt.Sprintf("whether lines moved is not known of %s: %v", e.File, err))
 		default:
-			frames[version(p)] = append(frames[version(p)], framesOf(x.Report)...)
+			frames = append(framesOf(x.Report), frames...)
 		}
-		frames[version(p)] = append(frames[version(p)], p.frames...)
-	}
-	made := map[string]*diff.Listing{}
-	for _, p := range alike {
-		v := version(p)
-		if made[v] == nil {
-			made[v] = g.table.Listing(frames[v])
-		}
-		p.listing = made[v]
+		p.listing = g.table.Listing(frames)
 	}
 	return nil
 }

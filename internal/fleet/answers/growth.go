@@ -100,7 +100,7 @@ func runGrowth(ctx context.Context, all []*Entry) (*RunGrowth, error) {
 		c := s.judge(scatter)
 		if c.Grew {
 			g := s.chosen(scatter)
-			if err := c.findStacks(ctx, g.a, g.b); err != nil {
+			if err := c.findStacks(ctx, g.a, g.b, s.now.bounds); err != nil {
 				return nil, err
 			}
 		}
@@ -109,26 +109,53 @@ func runGrowth(ctx context.Context, all []*Entry) (*RunGrowth, error) {
 	return out, nil
 }
 
-// findStacks compares a rank at two commits by call stack. A file that is
-// gone is noted; it does not undo the answer.
-func (c *CommitGrowth) findStacks(ctx context.Context, a, b *Entry) error {
-	table := diff.NewTable()
-	var sides [2][]*diff.Side
-	for i, e := range []*Entry{a, b} {
-		var err error
-		if sides[i], err = sidesOf(ctx, table, e); ctx.Err() != nil {
-			return context.Cause(ctx)
-		} else if err != nil {
-			c.Notes = append(c.Notes, fmt.Sprintf("the stacks that grew are not known: %v", err))
-			return nil
-		}
+// findStacks compares a rank at two commits by call stack. A file that is gone is
+// noted; it does not undo the answer. What failed may be another program of the
+// run, such as an evaluation: that did not grow.
+func (c *CommitGrowth) findStacks(ctx context.Context, a, b *Entry, failed bool) error {
+	d, err := compareFiles(ctx, a, b)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		c.Notes = append(c.Notes, fmt.Sprintf("the stacks that grew are not known: %v", err))
+		return nil
+	case failed && !sameProgram(d):
+		c.Grew = false
+		c.Notes = append(c.Notes, "what failed has other call stacks than the commit before: it is not compared")
+		return nil
 	}
-	for _, stack := range table.CompareFirst(sides[0], sides[1]).Stacks {
+	for _, stack := range d.Stacks {
 		if stack.Delta > 0 && len(c.Stacks) < maxStacks {
 			c.Stacks = append(c.Stacks, stack)
 		}
 	}
 	return nil
+}
+
+// compareFiles compares two files as ashlar diff does.
+func compareFiles(ctx context.Context, a, b *Entry) (*diff.Diff, error) {
+	table := diff.NewTable()
+	var sides [2][]*diff.Side
+	for i, e := range []*Entry{a, b} {
+		var err error
+		if sides[i], err = sidesOf(ctx, table, e); err != nil {
+			return nil, err
+		}
+	}
+	return table.CompareFirst(sides[0], sides[1]), nil
+}
+
+// sameProgram reports whether most of the memory of the first side is held by
+// stacks that the second one has, too.
+func sameProgram(d *diff.Diff) bool {
+	var both uint64
+	for _, s := range d.Stacks {
+		if s.Matched != nil && len(s.Frames) > 0 {
+			both += s.ABytes
+		}
+	}
+	return both > d.ABytes/2
 }
 
 // sidesOf opens the file of an entry and looks at its peak and its end.
