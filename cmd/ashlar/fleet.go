@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
-	"runtime"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -47,10 +44,15 @@ func addJSONFlag(cmd *cobra.Command, asJSON *bool) {
 
 // fleet opens the fleet.
 func (o *storeFlags) fleet(ctx context.Context, f func(*fleet.Store) error) error {
+	return o.fleetWith(ctx, hub.Options{}, func(_ *hub.Hub, st *fleet.Store) error { return f(st) })
+}
+
+// fleetWith is fleet for those who need more of the hub.
+func (o *storeFlags) fleetWith(ctx context.Context, options hub.Options, f func(*hub.Hub, *fleet.Store) error) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	h, err := o.open(ctx, hub.Options{})
+	h, err := o.open(ctx, options)
 	if err != nil {
 		return failure{err}
 	}
@@ -59,7 +61,7 @@ func (o *storeFlags) fleet(ctx context.Context, f func(*fleet.Store) error) erro
 	if err != nil {
 		return failure{err}
 	}
-	return f(st)
+	return f(h, st)
 }
 
 // tagsFlag is KEY=VALUE, any number of times.
@@ -115,7 +117,7 @@ the store cannot be used.`,
 	flags.StringVar(&o.Commit, "commit", "", "`SHA` of the code")
 	flags.Var(&tags, "tag", "a tag; may be given several times")
 	flags.BoolVar(&o.ByPath, "by-path", false, "copy nothing: workers read the files where they are, on shared storage")
-	store.add(cmd)
+	store.addServer(cmd)
 	addJSONFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Tags = tags
@@ -139,123 +141,4 @@ the store cannot be used.`,
 		})
 	}
 	return cmd
-}
-
-// workFlags are those of commands that analyse files.
-type workFlags struct {
-	jobs      int
-	maxMemory sizeFlag
-	maxTime   time.Duration
-}
-
-func (o *workFlags) add(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.IntVarP(&o.jobs, "jobs", "j", runtime.NumCPU(), "files analysed at once, each by a process")
-	flags.Lookup("jobs").DefValue = "all cores"
-	flags.Var(&o.maxMemory, "max-memory", "most memory of one such process; by default unlimited")
-	flags.DurationVar(&o.maxTime, "max-time", 15*time.Minute, "most time for one file")
-}
-
-func (o *workFlags) options(std stdio) (fleet.WorkOptions, error) {
-	if o.jobs < 0 || o.jobs > 1024 {
-		return fleet.WorkOptions{}, errors.New("-j is a number of processes: give 0 to 1024")
-	}
-	if o.maxTime <= 0 {
-		return fleet.WorkOptions{}, errors.New("--max-time is not positive: give a time such as 15m")
-	}
-	program, err := os.Executable()
-	if err != nil {
-		return fleet.WorkOptions{}, failure{err}
-	}
-	w := fleet.WorkOptions{
-		Jobs: o.jobs, MaxTime: o.maxTime, Command: []string{program, "fleet", childCommand},
-		Log: func(text string) { std.errorf("%s", text) },
-	}
-	if o.maxMemory.value != nil {
-		w.MaxMemory = *o.maxMemory.value
-	}
-	return w, nil
-}
-
-func newFleetServe(std stdio) *cobra.Command {
-	var (
-		store   storeFlags
-		work    workFlags
-		keep    daysFlag
-		maxDisk sizeFlag
-	)
-	cmd := &cobra.Command{
-		Use:   "serve",
-		Short: "Serve the fleet to other commands, and analyse its files",
-		Args:  noWatchArguments,
-	}
-	store.add(cmd)
-	work.add(cmd)
-	cmd.Flags().Var(&keep, "keep", "remove files that were added longer ago; by default none")
-	cmd.Flags().Var(&maxDisk, "max-disk", "remove the oldest files when the fleet takes more; by default none")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		w, err := work.options(std)
-		if err != nil {
-			return err
-		}
-		retention := fleet.Retention{Keep: time.Duration(keep)}
-		if maxDisk.value != nil {
-			retention.MaxDisk = *maxDisk.value
-		}
-		return store.fleet(cmd.Context(), func(st *fleet.Store) error {
-			if err := st.Serve(cmd.Context(), w, retention); err != nil {
-				return failure{err}
-			}
-			return nil
-		})
-	}
-	return cmd
-}
-
-func newFleetWork(std stdio) *cobra.Command {
-	var (
-		store storeFlags
-		work  workFlags
-	)
-	cmd := &cobra.Command{
-		Use:   "work",
-		Short: "Analyse files of a fleet that another process serves",
-		Args:  noWatchArguments,
-	}
-	store.add(cmd)
-	work.add(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		w, err := work.options(std)
-		if err != nil {
-			return err
-		}
-		if w.Jobs == 0 {
-			return errors.New("-j 0 does nothing: give a number of processes")
-		}
-		return store.fleet(cmd.Context(), func(st *fleet.Store) error {
-			if err := st.Work(cmd.Context(), w); err != nil {
-				return failure{err}
-			}
-			return nil
-		})
-	}
-	return cmd
-}
-
-// childCommand is how serve and work call themselves for one file after the other.
-const childCommand = "analyse"
-
-func newFleetChild(std stdio) *cobra.Command {
-	return &cobra.Command{
-		Use:    childCommand,
-		Hidden: true,
-		Args:   noWatchArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			defer saveMemory()()
-			if err := fleet.RunChild(cmd.Context(), std.in, std.out); err != nil {
-				return failure{err}
-			}
-			return nil
-		},
-	}
 }

@@ -44,7 +44,7 @@ func newFleetStatus(std stdio) *cobra.Command {
 			return askFleet(cmd.Context(), std, &store, asJSON, fleet.Question{Status: &fleet.StatusQuestion{}}, text.FleetStatus)
 		},
 	}
-	store.add(cmd)
+	store.addServer(cmd)
 	addJSONFlag(cmd, &asJSON)
 	return cmd
 }
@@ -67,7 +67,7 @@ func newFleetRanks(std stdio) *cobra.Command {
 			return askFleet(cmd.Context(), std, &store, asJSON, fleet.Question{Ranks: &fleet.RanksQuestion{Run: args[0]}}, text.FleetRanks)
 		},
 	}
-	store.add(cmd)
+	store.addServer(cmd)
 	addJSONFlag(cmd, &asJSON)
 	return cmd
 }
@@ -89,7 +89,7 @@ func newFleetGrowth(std stdio) *cobra.Command {
 			return askFleet(cmd.Context(), std, &store, asJSON, fleet.Question{Growth: q}, text.FleetGrowth)
 		},
 	}
-	store.add(cmd)
+	store.addServer(cmd)
 	addJSONFlag(cmd, &asJSON)
 	return cmd
 }
@@ -113,7 +113,7 @@ func newFleetCauses(std stdio) *cobra.Command {
 		},
 	}
 	cmd.Flags().Var(&since, "since", "only failures of the last `TIME`, such as 7d or 12h")
-	store.add(cmd)
+	store.addServer(cmd)
 	addJSONFlag(cmd, &asJSON)
 	return cmd
 }

@@ -27,7 +27,7 @@ not asked again.`,
 		Example: "  ashlar fleet redo",
 		Args:    noWatchArguments,
 	}
-	store.add(cmd)
+	store.addServer(cmd)
 	addJSONFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return store.fleet(cmd.Context(), func(st *fleet.Store) error {
@@ -59,7 +59,7 @@ Exit status: 0 all is well; 1 something is wrong; 2 the store cannot be used.`,
 		Example: "  ashlar fleet check --json",
 		Args:    noWatchArguments,
 	}
-	store.add(cmd)
+	store.addServer(cmd)
 	addJSONFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		quietPipe()
@@ -100,7 +100,7 @@ answers about them. A file that was added with --by-path stays where it is.`,
 		},
 	}
 	cmd.Flags().StringVar(&run, "run", "", "all files of the run `NAME`")
-	store.add(cmd)
+	store.addServer(cmd)
 	addJSONFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return store.fleet(cmd.Context(), func(st *fleet.Store) error {

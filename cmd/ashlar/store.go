@@ -15,6 +15,7 @@ import (
 // storeFlags say where the store of watch and fleet is.
 type storeFlags struct {
 	dir, hub, creds string
+	tokenFile, ca   string // of a server that ashlar fleet serve --listen made
 }
 
 func (o *storeFlags) add(cmd *cobra.Command) {
@@ -31,13 +32,29 @@ func (o *storeFlags) check() error {
 		return errors.New("--hub keeps everything in the cluster: leave --dir out")
 	case o.creds != "" && o.hub == "":
 		return errors.New("--creds is for --hub: give both")
+	case (o.tokenFile != "" || o.ca != "") && o.hub == "":
+		return errors.New("--token-file and --ca are for --hub: give it, too")
 	}
 	return nil
 }
 
+// addServer adds the flags for a hub that is no cluster but another ashlar.
+func (o *storeFlags) addServer(cmd *cobra.Command) {
+	o.add(cmd)
+	cmd.Flags().StringVar(&o.tokenFile, "token-file", "", "`FILE` with the token of ashlar fleet serve --listen")
+	cmd.Flags().StringVar(&o.ca, "ca", "", "`FILE` with the certificate by which --hub is checked, PEM; by default those of the system")
+}
+
 // open opens the store. What the flags say is added to the options.
 func (o *storeFlags) open(ctx context.Context, options hub.Options) (*hub.Hub, error) {
-	options.Dir, options.URL, options.Creds = o.dir, o.hub, o.creds
+	options.Dir, options.URL, options.Creds, options.CA = o.dir, o.hub, o.creds, o.ca
+	if o.hub != "" && o.tokenFile != "" {
+		token, err := readToken(o.tokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("--token-file: %w", err)
+		}
+		options.Token = token
+	}
 	if o.dir == "" && o.hub == "" {
 		state := os.Getenv("XDG_STATE_HOME")
 		if state == "" {

@@ -40,6 +40,7 @@ type roleFlags struct {
 	jump     time.Duration // of the clock
 	files    string
 	node     string
+	follow   bool
 }
 
 func TestMain(m *testing.M) {
@@ -66,6 +67,7 @@ func play(role func(context.Context, *roleFlags) error, args []string) error {
 	flags.DurationVar(&f.maxTime, "max-time", time.Minute, "")
 	flags.StringVar(&f.files, "files", "", "")
 	flags.StringVar(&f.node, "node", "", "")
+	flags.BoolVar(&f.follow, "follow", true, "")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -79,7 +81,7 @@ func (f *roleFlags) with(ctx context.Context, do func(context.Context, *Store) e
 	var h *hub.Hub
 	err := errors.New("not tried")
 	for range 20 { // a cluster may be without a leader
-		if h, err = hub.Open(ctx, hub.Options{Dir: f.dir, URL: f.hub}); err != nil {
+		if h, err = hub.Open(ctx, hub.Options{Dir: f.dir, URL: f.hub, Follow: f.follow}); err != nil {
 			sleep(ctx, time.Second)
 			continue
 		}

@@ -16,9 +16,17 @@ import (
 
 // Options say where the messages are. Either Dir or URL is given.
 type Options struct {
-	Dir   string // a folder, which is made if it is not there
+	Dir string // a folder, which is made if it is not there
+	// Follow leaves the folder to the process that owns it when that has gone, and
+	// waits for it to come back.
+	Follow bool
+	// Listen lets other machines in if this process owns the folder.
+	Listen *Listen
+
 	URL   string // of a cluster: nats://, tls:// or ws://
 	Creds string // a file with the credentials for URL; may be empty
+	Token string // what the server at URL wants to hear; may be empty
+	CA    string // a file with the certificate that the server at URL is checked by; may be empty
 }
 
 // Hub is an open store.
@@ -56,21 +64,22 @@ func Open(ctx context.Context, o Options) (*Hub, error) {
 	h := &Hub{options: o}
 	connect := []nats.Option{nats.Name("ashlar"), nats.MaxReconnects(-1), nats.ReconnectWait(200 * time.Millisecond), nats.Timeout(callTime)}
 	url := o.URL
-	switch {
-	case url != "":
-		if o.Creds != "" {
-			if _, err := os.Stat(o.Creds); err != nil {
-				return nil, fmt.Errorf("the credentials cannot be read: %w", err)
-			}
-			connect = append(connect, nats.UserCredentials(o.Creds))
-		}
-	default:
-		var err error
-		if h.owned, err = own(o.Dir); err != nil {
+	if url != "" {
+		more, err := o.elsewhere()
+		if err != nil {
 			return nil, err
 		}
+		connect = append(connect, more...)
+	} else {
+		var err error
+		if h.owned, err = own(o.Dir, o.Listen); err != nil {
+			return nil, err
+		}
+		if o.Listen != nil && h.owned == nil {
+			return nil, fmt.Errorf("another process owns %s: --listen is for the owner; end that one, or give it --listen", o.Dir)
+		}
 		url = "nats://127.0.0.1" // not dialled: dirDialer does it
-		connect = append(connect, nats.SetCustomDialer(dirDialer{h}))
+		connect = append(connect, nats.SetCustomDialer(dirDialer{h}), nats.TokenHandler(func() string { return readToken(o.Dir) }))
 	}
 	var err error
 	if h.conn, err = nats.Connect(url, connect...); err == nil {
@@ -87,6 +96,26 @@ func Open(ctx context.Context, o Options) (*Hub, error) {
 		return nil, fmt.Errorf("the store %s cannot be opened: %w", h.name(), err)
 	}
 	return h, nil
+}
+
+// elsewhere returns how a cluster is reached.
+func (o *Options) elsewhere() (connect []nats.Option, err error) {
+	if o.Creds != "" {
+		if _, err := os.Stat(o.Creds); err != nil {
+			return nil, fmt.Errorf("the credentials cannot be read: %w", err)
+		}
+		connect = append(connect, nats.UserCredentials(o.Creds))
+	}
+	if o.CA != "" {
+		if _, err := os.Stat(o.CA); err != nil {
+			return nil, fmt.Errorf("the certificate cannot be read: %w", err)
+		}
+		connect = append(connect, nats.RootCAs(o.CA))
+	}
+	if o.Token != "" {
+		connect = append(connect, nats.Token(o.Token))
+	}
+	return connect, nil
 }
 
 func (h *Hub) name() string {
@@ -156,7 +185,10 @@ func (d dirDialer) Dial(_, _ string) (net.Conn, error) {
 		if err == nil {
 			return c, nil
 		}
-		if h.owned, _ = own(h.options.Dir); h.owned == nil { // somebody else was faster, or still starts
+		if h.options.Follow {
+			return nil, err
+		}
+		if h.owned, _ = own(h.options.Dir, nil); h.owned == nil { // somebody else was faster, or still starts
 			return nil, err
 		}
 	}
