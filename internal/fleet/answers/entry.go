@@ -62,14 +62,22 @@ func (e *Entry) Failed() bool {
 // which the fleet got them, and then by their hash, so that answers do not depend
 // on the order of a list.
 func ordered(entries []Entry, keep func(e *Entry) bool) []*Entry {
-	var out []*Entry
+	type timed struct {
+		us int64
+		*Entry
+	}
+	var all []timed
 	for i := range entries {
 		if e := &entries[i]; keep(e) {
-			out = append(out, e)
+			all = append(all, timed{e.TimeUS(), e})
 		}
 	}
-	slices.SortFunc(out, func(a, b *Entry) int {
-		return cmp.Or(cmp.Compare(a.TimeUS(), b.TimeUS()), cmp.Compare(a.FirstSeenUS, b.FirstSeenUS), cmp.Compare(a.Hash, b.Hash))
+	slices.SortFunc(all, func(a, b timed) int {
+		return cmp.Or(cmp.Compare(a.us, b.us), cmp.Compare(a.FirstSeenUS, b.FirstSeenUS), cmp.Compare(a.Hash, b.Hash))
 	})
+	out := make([]*Entry, len(all))
+	for i := range all {
+		out[i] = all[i].Entry
+	}
 	return out
 }
