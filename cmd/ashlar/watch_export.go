@@ -50,7 +50,7 @@ the least and the most of those.`,
 
 // with opens the store to read it.
 func (o *watchStore) with(ctx context.Context, std stdio, f func(*watch.Server) error) error {
-	h, err := o.open(ctx)
+	h, err := o.open(ctx, hub.Options{})
 	if err != nil {
 		return failure{err}
 	}
@@ -125,14 +125,13 @@ NAME: see ashlar watch --once. Every command of ashlar reads the file.`,
 			return errors.New("snapshot needs -o and the name of a file")
 		}
 		return store.with(cmd.Context(), std, func(s *watch.Server) error {
-			r, err := s.Snapshot(cmd.Context(), args[0])
+			r, err := s.OpenSnapshot(cmd.Context(), args[0])
 			if errors.Is(err, hub.ErrNone) {
 				return failure{fmt.Errorf("there is no snapshot %q: ashlar watch --once shows those that there are", args[0])}
 			}
 			if err != nil {
 				return failure{err}
 			}
-			defer r.Close()
 			return writeFile(cmd.Context(), out, func(w io.Writer) error {
 				_, err := io.Copy(w, r)
 				return err

@@ -26,8 +26,18 @@ type Options struct {
 	Log     func(text string)
 	Sampled func(Sample)
 	Alarmed func(Alarm)
+	// Stored gets each snapshot that a job sent and that is stored; it may be nil.
+	Stored func(ctx context.Context, s Snapshot) error
 	// Now is the clock; nil for the machine's.
 	Now func() time.Time
+}
+
+// Snapshot is one that a job sent because of an alarm.
+type Snapshot struct {
+	Name   string // in the store
+	SHA256 string // in hex
+	Bytes  int64
+	Job    Hello
 }
 
 // Server watches jobs.
@@ -410,8 +420,8 @@ func (s *Server) tidy(ctx context.Context, one *session, at int64) error {
 	return nil
 }
 
-// Snapshot opens a snapshot that an alarm names.
-func (s *Server) Snapshot(ctx context.Context, name string) (io.ReadCloser, error) {
+// OpenSnapshot opens a snapshot that an alarm names.
+func (s *Server) OpenSnapshot(ctx context.Context, name string) (io.Reader, error) {
 	return s.store.snapshots.Get(ctx, name)
 }
 
