@@ -4,14 +4,79 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ashlar-mem/ashlar/internal/fleet"
+	"github.com/ashlar-mem/ashlar/internal/fleet/answers"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 )
+
+func newFleetQuery(std stdio) *cobra.Command {
+	var (
+		store  storeFlags
+		o      answers.QueryOptions
+		out    string
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "query",
+		Short: "Show a table of files, or of groups of them",
+		Long: `Query shows the files of the fleet that an expression chooses, as a table.
+
+  --where 'run =~ "llama.*" and peak_reserved_bytes > 60GiB'
+  --where 'failed and age < 7d and tag.cluster == "a"'
+
+A column is compared by == != < <= > >= with a number, a size, a time or a text, and
+by =~ with a regular expression; and, or, not and parentheses combine. With
+--group-by there is a row for each value of a column, and --show takes count and
+min, max, sum, avg, median and distinct of a column. docs/fleet.md has the columns.
+
+Exit status: 0 answered; 2 a flag is wrong, or the store cannot be used.`,
+		Example: "  ashlar fleet query --where 'failed' --show run,rank,cause,line\n" +
+			"  ashlar fleet query --group-by run,commit --show 'run,commit,count,max(peak_reserved_bytes)'\n" +
+			"  ashlar fleet query -o fleet.parquet",
+		Args: noWatchArguments,
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&o.Where, "where", "", "only files for which the expression `EXPR` holds")
+	flags.StringVar(&o.GroupBy, "group-by", "", "a row for each value of these `COLUMNS`, with commas between them")
+	flags.StringVar(&o.Show, "show", "", "`COLUMNS` of the table")
+	flags.StringVar(&o.Sort, "sort", "", "sort by these `COLUMNS`; -NAME: the largest first")
+	flags.IntVar(&o.Limit, "limit", 0, "at most `N` rows; 0: all")
+	flags.StringVarP(&out, "output", "o", "", "write the table to a `FILE` that ends in .parquet")
+	store.addServer(cmd)
+	addJSONFlag(cmd, &asJSON)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		o.NowUS = time.Now().UnixMicro()
+		if _, err := answers.NewQuery(o); err != nil {
+			return failure{err}
+		}
+		if out == "" {
+			return askFleet(cmd.Context(), std, &store, asJSON, fleet.Question{Query: &o}, text.FleetQuery)
+		}
+		if filepath.Ext(out) != ".parquet" {
+			return fmt.Errorf("-o %s: the table is Parquet; let the name end in .parquet", out)
+		}
+		return store.fleet(cmd.Context(), func(st *fleet.Store) error {
+			document, err := st.Ask(cmd.Context(), fleet.Question{Query: &o})
+			if err != nil {
+				return failure{err}
+			}
+			var d answers.QueryDocument
+			if err := json.Unmarshal(document, &d); err != nil {
+				return failure{err}
+			}
+			return writeFile(cmd.Context(), out, d.WriteParquet)
+		})
+	}
+	return cmd
+}
 
 // askFleet puts a question to the fleet and prints the answer.
 func askFleet[T any](ctx context.Context, std stdio, store *storeFlags, asJSON bool, q fleet.Question, show func(io.Writer, *T, text.Style) error) error {

@@ -1,10 +1,13 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/fleet/answers"
@@ -17,10 +20,11 @@ const askSubject = "ashlar.ask"
 
 // Question is one over all files. Exactly one of its fields is given.
 type Question struct {
-	Ranks  *RanksQuestion  `json:"ranks,omitempty"`
-	Growth *GrowthQuestion `json:"growth,omitempty"`
-	Causes *CausesQuestion `json:"causes,omitempty"`
-	Status *StatusQuestion `json:"status,omitempty"`
+	Ranks  *RanksQuestion        `json:"ranks,omitempty"`
+	Growth *GrowthQuestion       `json:"growth,omitempty"`
+	Causes *CausesQuestion       `json:"causes,omitempty"`
+	Status *StatusQuestion       `json:"status,omitempty"`
+	Query  *answers.QueryOptions `json:"query,omitempty"`
 }
 
 // RanksQuestion asks for the odd ranks of a run.
@@ -52,14 +56,21 @@ func (x *Index) answer(ctx context.Context, q *Question) (any, error) {
 		return answers.Causes(ctx, x.Entries(), q.Causes.SinceUS)
 	case q.Status != nil:
 		return x.status(ctx)
+	case q.Query != nil:
+		asked, err := answers.NewQuery(*q.Query)
+		if err != nil {
+			return nil, err
+		}
+		return asked.Run(x.Entries()), nil
 	}
 	return nil, errors.New("the server does not know the question; update ashlar there")
 }
 
 // The first byte of a reply says what follows.
 const (
-	replyJSON  = 'j' // compressed
-	replyError = 'e' // a text
+	replyJSON   = 'j' // compressed
+	replyError  = 'e' // a text
+	replyObject = 'o' // the name of an object with what is too long for a message
 )
 
 // askTime is how long a server may take to answer.
@@ -68,13 +79,25 @@ const askTime = 10 * time.Minute
 // reply answers a question of another process.
 func (x *Index) reply(ctx context.Context, question []byte) []byte {
 	data, err := x.replyJSON(ctx, question)
+	if err == nil && len(data) > x.store.hub.MaxMessage()-1024 {
+		name := "answer-" + rand.Text()
+		err = x.store.objects.Put(ctx, name, bytes.NewReader(data))
+		data = append([]byte{replyObject}, name...)
+	}
 	if err != nil {
 		return append([]byte{replyError}, err.Error()...)
 	}
-	if len(data) > x.store.hub.MaxMessage()-1024 {
-		return append([]byte{replyError}, "the answer is too long: ask for less with --limit"...)
-	}
 	return data
+}
+
+// fetchReply reads an answer that was too long, and removes it.
+func (st *Store) fetchReply(ctx context.Context, name string) ([]byte, error) {
+	r, err := st.objects.Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(r)
+	return data, errors.Join(err, st.objects.Delete(ctx, name))
 }
 
 func (x *Index) replyJSON(ctx context.Context, question []byte) ([]byte, error) {
@@ -114,6 +137,11 @@ func (st *Store) Ask(ctx context.Context, q Question) (json.RawMessage, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the server of the fleet does not answer: %w", err)
+	}
+	if len(reply) > 0 && reply[0] == replyObject {
+		if reply, err = st.fetchReply(ctx, string(reply[1:])); err != nil {
+			return nil, err
+		}
 	}
 	if len(reply) == 0 || reply[0] != replyJSON {
 		return nil, errors.New(string(reply[min(1, len(reply)):]))

@@ -124,7 +124,7 @@ func startChild(o childOptions) (*child, error) {
 		return nil, err
 	}
 	firstToGo(c.cmd.Process.Pid)
-	c.tasks, c.replies = gob.NewEncoder(c.in), gob.NewDecoder(bufio.NewReaderSize(out, 1<<20))
+	c.tasks, c.replies = gob.NewEncoder(c.in), gob.NewDecoder(bufio.NewReaderSize(out, 1<<18))
 	return c, nil
 }
 

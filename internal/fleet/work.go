@@ -297,7 +297,7 @@ func (w *worker) fetch(ctx context.Context, f *File, delivered int) (path string
 	switch {
 	case errors.Is(err, hub.ErrNone):
 		err = refuse("its bytes are not in the store any more")
-	case err == nil && hex.EncodeToString(h.Sum(nil)) != f.Hash:
+	case errors.Is(err, hub.ErrDamaged), err == nil && hex.EncodeToString(h.Sum(nil)) != f.Hash:
 		err = refuse("its bytes in the store are damaged: remove it, and add it again")
 	}
 	if err != nil {

@@ -233,6 +233,7 @@ func passing(err error) bool {
 	for _, e := range []error{
 		context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected, nats.ErrConnectionReconnecting,
 		nats.ErrReconnectBufExceeded, jetstream.ErrNoStreamResponse,
+		ErrDamaged, // a server that follows may not have all of it yet
 	} {
 		if errors.Is(err, e) {
 			return true

@@ -3,6 +3,7 @@ package hub
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -18,14 +19,17 @@ import (
 // chunks of a single large one in flight. A part is held in memory until it is
 // acknowledged, so that it can be sent again.
 const (
-	partBytes = 4 << 20
-	partTime  = 30 * time.Second
+	partBytes  = 4 << 20
+	chunkBytes = 512 << 10 // of a part; a server takes messages of up to 1 MiB
+	partTime   = 30 * time.Second
 )
 
 // Objects are named byte strings of any length. A name has no slash.
 type Objects struct {
-	hub   *Hub
-	store jetstream.ObjectStore
+	hub    *Hub
+	name   string
+	store  jetstream.ObjectStore
+	stream jetstream.Stream // of the store
 }
 
 // Object describes one of them.
@@ -44,10 +48,13 @@ const (
 
 // Objects opens a store of objects, and makes it if it is not there.
 func (h *Hub) Objects(ctx context.Context, name string, maxAge time.Duration) (*Objects, error) {
-	o := &Objects{hub: h}
+	o := &Objects{hub: h, name: name}
 	err := h.try(ctx, func(ctx context.Context) (err error) {
 		if o.store, err = h.js.ObjectStore(ctx, name); errors.Is(err, jetstream.ErrBucketNotFound) {
 			o.store, err = h.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: name, TTL: maxAge, Replicas: h.replicas()})
+		}
+		if err == nil {
+			o.stream, err = h.js.Stream(ctx, "OBJ_"+name)
 		}
 		return err
 	})
@@ -95,6 +102,7 @@ func (o *Objects) putPart(ctx context.Context, meta jetstream.ObjectMeta, data [
 	if err := o.hub.room(); err != nil {
 		return err
 	}
+	meta.Opts = &jetstream.ObjectMetaOptions{ChunkSize: chunkBytes}
 	return o.hub.tryFor(ctx, partTime, func(ctx context.Context) error {
 		_, err := o.store.Put(ctx, meta, bytes.NewReader(data))
 		return err
@@ -150,11 +158,7 @@ func (r *objectReader) Read(p []byte) (int, error) {
 		if r.next == r.info.Parts {
 			return 0, io.EOF
 		}
-		var data []byte
-		err := r.objects.hub.tryFor(r.ctx, partTime, func(ctx context.Context) (err error) {
-			data, err = r.objects.store.GetBytes(ctx, partName(r.info.Name, r.next))
-			return err
-		})
+		data, err := r.objects.getPart(r.ctx, partName(r.info.Name, r.next))
 		if err != nil {
 			return 0, fmt.Errorf("part %d of %s: %w", r.next, r.info.Name, err)
 		}
@@ -162,6 +166,39 @@ func (r *objectReader) Read(p []byte) (int, error) {
 		r.next++
 	}
 	return r.part.Read(p)
+}
+
+// ErrDamaged says that a part is not what was stored.
+var ErrDamaged = errors.New("its bytes are damaged")
+
+// getPart reads a part, message by message, and checks its hash. The consumer that
+// the client library makes for each takes longer than most files.
+func (o *Objects) getPart(ctx context.Context, name string) (data []byte, err error) {
+	err = o.hub.tryFor(ctx, partTime, func(ctx context.Context) error {
+		info, err := o.store.GetInfo(ctx, name)
+		if err != nil {
+			return err
+		}
+		data = make([]byte, 0, info.Size)
+		subject := jetstream.WithGetMsgSubject("$O." + o.name + ".C." + info.NUID)
+		for seq := uint64(1); uint64(len(data)) < info.Size; {
+			m, err := o.stream.GetMsg(ctx, seq, subject)
+			if errors.Is(err, jetstream.ErrMsgNotFound) {
+				return ErrDamaged
+			}
+			if err != nil {
+				return err
+			}
+			data, seq = append(data, m.Data...), m.Sequence+1
+		}
+		h := sha256.New()
+		h.Write(data)
+		if info.Size > 0 && jetstream.GetObjectDigestValue(h) != info.Digest {
+			return ErrDamaged
+		}
+		return nil
+	})
+	return data, err
 }
 
 // list returns what the store has, parts and all.

@@ -62,6 +62,50 @@ func FleetChecked(w io.Writer, c *fleet.Checked, style Style) error {
 	return p.err
 }
 
+// FleetQuery writes a table of files.
+func FleetQuery(w io.Writer, d *answers.QueryDocument, style Style) error {
+	p := &page{w: w, style: style}
+	g := &grid{left: 1, head: [][]string{nil}}
+	for _, c := range d.Columns {
+		g.head[0] = append(g.head[0], c.Name)
+	}
+	for i := range d.Rows.Len() {
+		row := make([]string, len(d.Columns))
+		for j, v := range d.Rows.Row(i) {
+			row[j] = fleetCell(d.Columns[j].Kind, v)
+		}
+		g.rows = append(g.rows, row)
+	}
+	for i, line := range g.lines(style.columns()) {
+		if i == 0 {
+			line = style.bold(line)
+		}
+		p.line("%s", line)
+	}
+	p.line("%s files, %s of %s rows", units.Count(int64(d.Matched)), units.Count(int64(d.Rows.Len())), units.Count(int64(d.Total)))
+	return p.err
+}
+
+func fleetCell(kind answers.Kind, v answers.Value) string {
+	switch {
+	case !v.Known:
+		return "-"
+	case kind == answers.Text:
+		return Clean(v.Text)
+	case kind == answers.Bytes:
+		return units.Size(uint64(v.N))
+	case kind == answers.Time:
+		return day(v.N)
+	case kind == answers.Duration:
+		return units.Duration(float64(v.N) * 1000)
+	case kind == answers.Bool && v.N != 0:
+		return "yes"
+	case kind == answers.Bool:
+		return "no"
+	}
+	return units.Count(v.N)
+}
+
 // FleetRanks writes the odd ranks of a run.
 func FleetRanks(w io.Writer, d *answers.RanksDocument, style Style) error {
 	p := &page{w: w, style: style}
