@@ -258,11 +258,12 @@ func (w *writer) failures() error {
 	return w.twins(each)
 }
 
-// cause makes some files of one failure, at random commits, runs and ranks.
+// cause makes some files of one failure, at random commits, runs and ranks. No two
+// causes have the same number of files, which shows if some were exchanged.
 func (w *writer) cause(open func() (*snapshot.File, error), history []source, files int) error {
 	number := len(w.truth.Causes)
 	var out []string
-	for i := range files {
+	for i := range files + number {
 		commit, run, rank := w.rng.IntN(w.Commits), w.rng.IntN(w.Runs), w.rng.IntN(w.Ranks)
 		of := File{
 			Path: fmt.Sprintf("oom/%s/cause-%d-%03d.pickle.gz", runName(run), number, i),
