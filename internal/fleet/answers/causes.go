@@ -162,7 +162,7 @@ func (g *causeGrouper) group(ctx context.Context, alike []*place) ([][]*place, e
 func (g *causeGrouper) match(group []*place, p *place) string {
 	how := ""
 	for _, o := range group[max(0, len(group)-maxCompared):] {
-		edited := o.entries[0].Commit != p.entries[0].Commit
+		edited := o.entries[0].Commit != p.entries[0].Commit || p.entries[0].Commit == ""
 		if m := g.table.Align(o.listing, p.listing, edited).Match(o.frames, p.frames); m != "" && (how == "" || closer(m, how)) {
 			how = m
 		}

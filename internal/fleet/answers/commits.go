@@ -1,6 +1,7 @@
 package answers
 
 import (
+	"math"
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/diff"
@@ -196,21 +197,28 @@ func worst(of map[int64]*Entry, value func(e *Entry) float64) *Entry {
 	return out
 }
 
+// quarter is the part of normally distributed values that are closer to their
+// mean than quarterDeviations standard deviations.
+const quarter, quarterDeviations = 0.25, 0.3186
+
 // commitScatter returns by measure how far a commit must be from its neighbour to
-// stand out of the differences between all neighbours.
+// stand out of the differences between all neighbours. Their deviation is
+// estimated from the smallest quarter: a run in which half of the commits change
+// something is nothing special, and that is no scatter.
 func commitScatter(steps []*growthStep) map[string]float64 {
 	shares := map[string][]float64{}
 	for _, s := range steps {
 		for _, g := range s.grown {
 			if g.usual && !s.now.bounds {
-				shares[g.measure] = append(shares[g.measure], g.share)
+				shares[g.measure] = append(shares[g.measure], math.Abs(g.share))
 			}
 		}
 	}
 	out := map[string]float64{}
 	for measure, all := range shares {
 		if len(all) >= minDeltas {
-			_, out[measure] = diff.Threshold(all, []float64{1})
+			slices.Sort(all)
+			out[measure] = diff.OddDeviations * all[int(quarter*float64(len(all)))] / quarterDeviations
 		}
 	}
 	return out

@@ -7,19 +7,16 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/answer"
-	"github.com/ashlar-mem/ashlar/internal/answer/diff"
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/fleet/answers"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/test/planted"
-	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 )
 
@@ -137,93 +134,27 @@ func TestPlanted(t *testing.T) {
 // ask asks all questions, compares the answers with the truth, and returns them.
 func ask(t *testing.T, entries []answers.Entry, truth *planted.Truth) string {
 	t.Helper()
-	var all strings.Builder
-	keep := func(document any) {
-		if err := answer.WriteJSON(&all, document); err != nil {
-			t.Fatal(err)
-		}
-	}
-	growth, err := answers.Growth(t.Context(), entries, "")
-	if err != nil {
+	var given planted.Answers
+	var err error
+	if given.Growth, err = answers.Growth(t.Context(), entries, ""); err != nil {
 		t.Fatal(err)
 	}
-	keep(growth)
-	checkGrowth(t, growth, truth)
-	var odd []string
-	for _, run := range growth.Runs {
-		ranks, err := answers.Ranks(entries, run.Run)
+	for _, run := range truth.Runs() {
+		ranks, err := answers.Ranks(entries, run)
 		if err != nil {
 			t.Fatal(err)
 		}
-		keep(ranks)
-		for _, o := range ranks.Odd {
-			odd = append(odd, fmt.Sprintf("%s %s %d", ranks.Run, *o.Commit, *o.Rank))
-		}
+		given.Ranks = append(given.Ranks, ranks)
 	}
-	var want []string
-	for _, o := range truth.Odd {
-		want = append(want, fmt.Sprintf("%s %s %d", o.Run, o.Commit, o.Rank))
+	if given.Causes, err = answers.Causes(t.Context(), entries, 0); err != nil {
+		t.Fatal(err)
 	}
-	same(t, "odd ranks", odd, want)
-	causes, err := answers.Causes(t.Context(), entries, 0)
+	for _, wrong := range truth.Check(&given) {
+		t.Error(wrong)
+	}
+	text, err := json.Marshal(given)
 	if err != nil {
 		t.Fatal(err)
 	}
-	keep(causes)
-	if len(causes.Causes) != len(truth.Causes) {
-		for _, c := range causes.Causes {
-			t.Errorf("%d files %s %v, as %s", c.Files, c.Verdict, c.Frames, c.Example)
-		}
-		t.Errorf("%d causes, want %d", len(causes.Causes), len(truth.Causes))
-	}
-	for _, files := range truth.Causes {
-		i := slices.IndexFunc(causes.Causes, func(c answers.Cause) bool { return slices.Contains(files, c.Example) })
-		if i < 0 || causes.Causes[i].Files != len(files) {
-			t.Errorf("the failures like %s are not one cause", files[0])
-		}
-	}
-	return all.String()
-}
-
-func checkGrowth(t *testing.T, growth *answers.GrowthDocument, truth *planted.Truth) {
-	t.Helper()
-	var named, want []string
-	stacks := map[string]answers.CommitGrowth{}
-	for _, run := range growth.Runs {
-		for _, c := range run.Commits {
-			if c.Grew {
-				named = append(named, run.Run+" "+c.Commit)
-				stacks[run.Run+" "+c.Commit] = c
-			}
-		}
-	}
-	for _, g := range truth.Grown {
-		at := g.Run + " " + g.Commit
-		want = append(want, at)
-		found := slices.ContainsFunc(stacks[at].Stacks, func(s diff.Stack) bool {
-			return slices.ContainsFunc(s.Frames, func(f timeline.Frame) bool { return f.Name == g.Function && filepath.Base(f.Filename) == g.File })
-		})
-		if !found {
-			t.Errorf("%s grew by %.1f %% in %s of %s, which is not among the stacks", at, 100*g.Share, g.Function, g.File)
-		}
-	}
-	same(t, "commits that grew", named, want)
-}
-
-// same compares two sets.
-func same(t *testing.T, what string, got, want []string) {
-	t.Helper()
-	slices.Sort(got)
-	slices.Sort(want)
-	got, want = slices.Compact(got), slices.Compact(want)
-	for _, g := range got {
-		if !slices.Contains(want, g) {
-			t.Errorf("%s: %s was not planted", what, g)
-		}
-	}
-	for _, w := range want {
-		if !slices.Contains(got, w) {
-			t.Errorf("%s: %s is missing", what, w)
-		}
-	}
+	return string(text)
 }

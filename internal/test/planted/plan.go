@@ -14,6 +14,7 @@ type Params struct {
 	Ranks   int // of each run, of which a launch has some
 	Commits int
 	Causes  int
+	Twins   int // further pairs of causes, which are two lines of one program
 
 	// GrowLeast and GrowMost are parts of the peak.
 	GrowLeast, GrowMost float64
@@ -30,7 +31,7 @@ type Params struct {
 // Usual are the parameters of make fleet.
 func Usual() Params {
 	return Params{
-		Seed: 1, Files: 1000, Runs: 8, Ranks: 64, Commits: 40, Causes: 5,
+		Seed: 1, Files: 1000, Runs: 8, Ranks: 64, Commits: 40, Causes: 5, Twins: 0,
 		GrowLeast: 0.02, GrowMost: 0.20, Scatter: 0.002, Failed: 0.2,
 	}
 }

@@ -238,42 +238,50 @@ func (w *writer) failures() error {
 		}
 	}
 	w.rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-	files := int(float64(w.Files) * w.Failed)
-	for i := range min(w.Causes, len(names)) {
-		of, err := w.cause(i, names[i], files/w.Causes)
+	each := int(float64(w.Files)*w.Failed) / max(1, w.Causes+2*w.Twins)
+	for _, name := range names[:min(w.Causes, len(names))] {
+		rec, err := openRecording(w.ctx, w.testdata, name)
 		if err != nil {
 			return err
 		}
-		w.truth.Causes = append(w.truth.Causes, of)
+		open := func() (*snapshot.File, error) {
+			rec, err := openRecording(w.ctx, w.testdata, name)
+			if err != nil {
+				return nil, err
+			}
+			return rec.file, nil
+		}
+		if err := w.cause(open, w.history(rec), each); err != nil {
+			return err
+		}
 	}
-	return nil
+	return w.twins(each)
 }
 
-// cause makes some files of one failure, at random commits, runs and ranks.
-func (w *writer) cause(number int, name string, files int) ([]string, error) {
-	rec, err := openRecording(w.ctx, w.testdata, name)
-	if err != nil {
-		return nil, err
-	}
-	history := w.history(rec)
+// cause makes some files of one failure, at random commits, runs and ranks. No two
+// causes have the same number of files, which shows if some were exchanged.
+func (w *writer) cause(open func() (*snapshot.File, error), history []source, files int) error {
+	number := len(w.truth.Causes)
 	var out []string
-	for i := range files {
+	for i := range files + number {
 		commit, run, rank := w.rng.IntN(w.Commits), w.rng.IntN(w.Runs), w.rng.IntN(w.Ranks)
 		of := File{
 			Path: fmt.Sprintf("oom/%s/cause-%d-%03d.pickle.gz", runName(run), number, i),
 			Run:  runName(run), Attempt: int64(1 + number), Rank: int64(rank), World: int64(w.Ranks), Commit: w.commits[commit],
 			TimeUS: timeOf(commit, run) + int64(1e9+i),
 		}
-		if rec, err = openRecording(w.ctx, w.testdata, name); err != nil {
-			return nil, err
+		f, err := open()
+		if err != nil {
+			return err
 		}
-		history[commit].apply(rec.file, fmt.Sprintf("/home/user%d/%s", rank%3, runName(run)))
-		if err := w.write(rec.file, of, recorder.OOM); err != nil {
-			return nil, err
+		history[commit].apply(f, fmt.Sprintf("/home/user%d/%s", rank%3, runName(run)))
+		if err := w.write(f, of, recorder.OOM); err != nil {
+			return err
 		}
 		out = append(out, of.Path)
 	}
-	return out, nil
+	w.truth.Causes = append(w.truth.Causes, out)
+	return nil
 }
 
 // write writes a file with the facts that a recorder adds.
