@@ -314,6 +314,7 @@ help:
 	@echo "make bench-plan    planned peaks beside those that were measured on a GPU"
 	@echo "make host          every malloc under the workloads and the service of docs/measured/host.md"
 	@echo "make bench-host    what it costs to measure processes"
+	@echo "make fleet         ashlar fleet over 1,000 snapshots in which the truth is planted"
 	@echo "make watch         ashlar watch under load, killed, with a week of history, and under Prometheus"
 	@echo "make screenshots   every screen of the page, light and dark"
 	@echo "make pictures      the README's pictures"
