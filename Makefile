@@ -6,7 +6,7 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: tenants tenants-mixes policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack attack-table dist dist-test dist-host truth advice watch deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
+.PHONY: tenants tenants-mixes policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack attack-table dist dist-test dist-host truth advice watch fleet deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
 
 build: engine
 	$(GO) build -trimpath -o $(BIN) ./cmd/ashlar
@@ -264,6 +264,10 @@ watch: build
 	$(GO) -C tools run ./watchload -ashlar ../$(BIN)
 	$(GO) test ./internal/watch -count 1 -run TestPrometheus -prometheus
 
+# Truth planted in 1,000 snapshots: does ashlar fleet find every commit that grew, every odd rank and every cause, and no other?
+fleet: build
+	$(GO) -C tools run ./fleetcheck
+
 # The twenty whole runs under every allocator: the tables of docs/policies.md. It fails if a bar does.
 policies:
 	@mkdir -p bin
@@ -310,6 +314,7 @@ help:
 	@echo "make bench-plan    planned peaks beside those that were measured on a GPU"
 	@echo "make host          every malloc under the workloads and the service of docs/measured/host.md"
 	@echo "make bench-host    what it costs to measure processes"
+	@echo "make fleet         ashlar fleet over 1,000 snapshots in which the truth is planted"
 	@echo "make watch         ashlar watch under load, killed, with a week of history, and under Prometheus"
 	@echo "make screenshots   every screen of the page, light and dark"
 	@echo "make pictures      the README's pictures"
