@@ -33,7 +33,7 @@ examples for systemd, Slurm and Kubernetes.`,
 		RunE: noCommand,
 	}
 	cmd.AddCommand(newFleetAdd(std), newFleetServe(std), newFleetWork(std), newFleetChild(std))
-	cmd.AddCommand(newFleetStatus(std), newFleetQuery(std), newFleetRanks(std), newFleetGrowth(std), newFleetCauses(std))
+	cmd.AddCommand(newFleetStatus(std), newFleetQuery(std), newFleetRanks(std), newFleetGrowth(std), newFleetCauses(std), newFleetTune(std))
 	cmd.AddCommand(newFleetRedo(std), newFleetCheck(std), newFleetRemove(std))
 	return cmd
 }

@@ -104,8 +104,13 @@ func (o *tuneOptions) run(ctx context.Context, std stdio, file string) error {
 	if a == nil {
 		return failed(ctx, err)
 	}
-	err = printAnswer(std, o.json, a, func(w io.Writer) error {
-		return text.Tune(w, text.WhatIfHead{Subject: loaded.Subject, Events: loaded.Events}, a.Answer, std.style())
+	return printTune(std, o.json, loaded, a)
+}
+
+// printTune prints what a search found, also if it was interrupted.
+func printTune(std stdio, asJSON bool, f *tune.File, a *tune.Document) error {
+	err := printAnswer(std, asJSON, a, func(w io.Writer) error {
+		return text.Tune(w, text.WhatIfHead{Subject: f.Subject, Events: f.Events}, a.Answer, std.style())
 	})
 	if err != nil {
 		return err

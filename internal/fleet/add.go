@@ -59,6 +59,15 @@ func (st *Store) Add(ctx context.Context, files []string, o AddOptions, progress
 	return out, nil
 }
 
+// AddOne adds a file if it is not in the fleet, and returns its hash.
+func (st *Store) AddOne(ctx context.Context, path string) (hash string, err error) {
+	if _, err := st.addFile(ctx, path, AddOptions{}); err != nil {
+		return "", err
+	}
+	hash, _, err = hashFile(path)
+	return hash, err
+}
+
 // refusal is what is wrong with a file, not with the store.
 type refusal struct{ error }
 

@@ -19,9 +19,12 @@ import (
 // store, and if it dies or is killed, its parent lives. The processes speak gob
 // over standard input and output.
 
-// task is what a child is asked to do.
+// task is what a child is asked to do: to analyse a file, or to try a batch of
+// settings on it. Path is empty if it has that file already.
 type task struct {
 	Path, Name string
+	Hash       string
+	Batch      []byte // nil for an analysis
 }
 
 // reply is an analysis on its way. The row is JSON: gob takes a pointer to 0 for
@@ -29,6 +32,7 @@ type task struct {
 type reply struct {
 	Documents map[string]Document
 	Row       []byte
+	Trials    []byte // JSON, too
 }
 
 // RunChild answers tasks until standard input ends.
@@ -38,6 +42,7 @@ func RunChild(ctx context.Context, in io.Reader, out io.Writer) error {
 
 func runChild(ctx context.Context, in io.Reader, out io.Writer, analyse func(ctx context.Context, path, name string) (*Analysis, error)) error {
 	tasks, replies := gob.NewDecoder(in), gob.NewEncoder(out)
+	var settings tuner
 	for {
 		var t task
 		if err := tasks.Decode(&t); err != nil {
@@ -46,15 +51,22 @@ func runChild(ctx context.Context, in io.Reader, out io.Writer, analyse func(ctx
 			}
 			return err
 		}
-		a, err := analyse(ctx, t.Path, t.Name)
-		if err != nil {
-			return err
+		var r reply
+		var err error
+		if t.Batch != nil {
+			r.Trials, err = json.Marshal(settings.try(ctx, &t))
+		} else {
+			settings = tuner{} // its memory is needed now
+			var a *Analysis
+			if a, err = analyse(ctx, t.Path, t.Name); err == nil {
+				r.Documents = a.Documents
+				r.Row, err = json.Marshal(a.Row)
+			}
 		}
-		row, err := json.Marshal(a.Row)
-		if err != nil {
-			return err
+		if err == nil {
+			err = replies.Encode(r)
 		}
-		if err := replies.Encode(reply{a.Documents, row}); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -76,6 +88,7 @@ type child struct {
 	tasks   *gob.Encoder
 	replies *gob.Decoder
 	said    *tail
+	loaded  string // the hash of the file that it tries settings on
 }
 
 // tail keeps the end of what is written to it.
@@ -138,25 +151,32 @@ func (c *child) end() error {
 // strike is why a file was the end of its worker.
 type strike struct{ error }
 
-// analyse has the child do a task. The error is a *[strike] if the child died or
-// had to be killed, and is useless now.
+// analyse has the child analyse a file.
 func (c *child) analyse(ctx context.Context, t task) (*Analysis, error) {
+	c.loaded = ""
+	r, err := c.ask(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	a := &Analysis{Documents: r.Documents}
+	return a, json.Unmarshal(r.Row, &a.Row)
+}
+
+// ask has the child do a task. The error is a *[strike] if the child died or had
+// to be killed; in any case it is useless then.
+func (c *child) ask(ctx context.Context, t task) (*reply, error) {
 	type outcome struct {
-		a   *Analysis
+		r   *reply
 		err error
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		var r reply
+		r := new(reply)
 		err := c.tasks.Encode(t)
 		if err == nil {
-			err = c.replies.Decode(&r)
+			err = c.replies.Decode(r)
 		}
-		a := &Analysis{Documents: r.Documents}
-		if err == nil {
-			err = json.Unmarshal(r.Row, &a.Row)
-		}
-		done <- outcome{a, err}
+		done <- outcome{r, err}
 	}()
 	late := time.NewTimer(c.options.maxTime)
 	defer late.Stop()
@@ -168,7 +188,7 @@ func (c *child) analyse(ctx context.Context, t task) (*Analysis, error) {
 			if o.err != nil {
 				return nil, &strike{c.died()}
 			}
-			return o.a, nil
+			return o.r, nil
 		case <-ctx.Done():
 			c.end()
 			return nil, context.Cause(ctx)

@@ -27,7 +27,9 @@ type Store struct {
 	rows    *hub.Stream // each Row under hash and version
 	strikes *hub.Stream // how often a file was the end of its worker, under its hash
 	workers *hub.Stream // who works, for as long as they say so
-	queue   *hub.Queue
+	trials  *hub.Stream // what became of settings, each part of a batch under its name
+	queue   *hub.Queue  // files to be analysed
+	tuning  *hub.Queue  // batches of settings to be tried
 	objects *hub.Objects
 	alarms  *hub.Objects // the snapshots of watch
 	jobWait time.Duration
@@ -56,11 +58,14 @@ func open(ctx context.Context, h *hub.Hub, wait time.Duration) (*Store, error) {
 		return nil, err
 	}
 	err := errors.Join(stream(&st.files, "files", 1, 0), stream(&st.results, "results", 1, 0), stream(&st.rows, "rows", 1, 0),
-		stream(&st.strikes, "strikes", 1, 0), stream(&st.workers, "workers", 1, workerLife))
+		stream(&st.strikes, "strikes", 1, 0), stream(&st.workers, "workers", 1, workerLife), stream(&st.trials, "trials", 1, trialLife))
 	if err != nil {
 		return nil, err
 	}
 	if st.queue, err = h.Queue(ctx, hub.QueueOptions{Name: "ASHLAR_work", Prefix: "ashlar.work", Wait: wait}); err != nil {
+		return nil, err
+	}
+	if st.tuning, err = h.Queue(ctx, hub.QueueOptions{Name: "ASHLAR_tune", Prefix: "ashlar.tune", Wait: wait}); err != nil {
 		return nil, err
 	}
 	if st.objects, err = h.Objects(ctx, "ASHLAR_objects", 0); err != nil {

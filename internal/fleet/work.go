@@ -36,8 +36,12 @@ const (
 	maxDeliveries = 10
 )
 
-// pullTime is how long one request for a job waits.
-const pullTime = 5 * time.Second
+// How long a slot waits for a file before it looks whether there are settings to
+// try; longer when nothing has come for a while.
+const (
+	leastIdle = 250 * time.Millisecond
+	mostIdle  = 2 * time.Second
+)
 
 // worker takes jobs from the queue.
 type worker struct {
@@ -116,19 +120,31 @@ func (w *worker) loop(ctx context.Context) error {
 			c.end()
 		}
 	}()
+	var tuned time.Time // when the last batch of settings was tried
+	idle := leastIdle
 	for ctx.Err() == nil {
-		job, err := w.queue.Pull(ctx, pullTime)
+		do, tunes := w.doTune, true
+		job, err := w.tuning.Pull(ctx, ifRecent(tuned))
+		if errors.Is(err, hub.ErrNone) {
+			do, tunes = w.do, false
+			job, err = w.queue.Pull(ctx, idle-ifRecent(tuned))
+		}
 		if job == nil {
 			if err != nil && !errors.Is(err, hub.ErrNone) {
 				w.say("pull", "no job comes: "+err.Error())
 				sleep(ctx, time.Second)
 			}
+			idle = min(2*idle, mostIdle)
 			continue
 		}
 		w.say("pull", "")
+		idle = leastIdle
 		w.doing.Add(1)
-		err = w.do(ctx, job, &c)
+		err = do(ctx, job, &c)
 		w.doing.Add(-1)
+		if tunes {
+			tuned = time.Now()
+		}
 		var newer *NewerError
 		if errors.As(err, &newer) {
 			job.Return(0)
@@ -140,6 +156,15 @@ func (w *worker) loop(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// ifRecent is how long a slot waits for settings to try: whoever has sent a batch
+// sends the next soon.
+func ifRecent(tuned time.Time) time.Duration {
+	if time.Since(tuned) < 5*time.Second {
+		return leastIdle / 2
+	}
+	return 0
 }
 
 // NewerError says that a job needs a later version of this program.
@@ -171,18 +196,7 @@ func (w *worker) do(ctx context.Context, job *hub.Job, c **child) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() {
-		tick := time.NewTicker(w.jobWait / 4)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				job.Beat() // the next one may come through
-			}
-		}
-	}()
+	go w.beat(ctx, job)
 	hash := job.Subject
 	switch _, err := w.rows.Last(ctx, rowSubject(hash)); {
 	case err == nil:
@@ -214,6 +228,32 @@ func (w *worker) do(ctx context.Context, job *hub.Job, c **child) error {
 	}
 }
 
+// beat says that a job is being done, until the context ends.
+func (w *worker) beat(ctx context.Context, job *hub.Job) {
+	tick := time.NewTicker(w.jobWait / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			job.Beat() // the next one may come through
+		}
+	}
+}
+
+// needChild starts a child if there is none.
+func (w *worker) needChild(c **child) (err error) {
+	if *c != nil {
+		return nil
+	}
+	if *c, err = startChild(w.child()); err != nil {
+		*c = nil
+		return fmt.Errorf("no process can be started: %w", err)
+	}
+	return nil
+}
+
 // analyse answers the questions about a file. An error means: later, or
 // elsewhere.
 func (w *worker) analyse(ctx context.Context, f *File, delivered int, c **child) (*Analysis, error) {
@@ -236,12 +276,10 @@ func (w *worker) analyse(ctx context.Context, f *File, delivered int, c **child)
 		return nil, err
 	}
 	defer remove()
-	if *c == nil {
-		if *c, err = startChild(w.child()); err != nil {
-			return nil, fmt.Errorf("no process can be started: %w", err)
-		}
+	if err := w.needChild(c); err != nil {
+		return nil, err
 	}
-	a, err := (*c).analyse(ctx, task{path, f.Name})
+	a, err := (*c).analyse(ctx, task{Path: path, Name: f.Name})
 	var s *strike
 	if errors.As(err, &s) {
 		*c = nil

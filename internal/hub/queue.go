@@ -87,10 +87,14 @@ func (q *Queue) Push(ctx context.Context, subject string, data []byte) error {
 	return err
 }
 
-// Pull waits for a job for at most the given time. It returns [ErrNone] if there
-// was none.
+// Pull waits for a job for at most the given time; 0 is not at all. It returns
+// [ErrNone] if there was none.
 func (q *Queue) Pull(ctx context.Context, wait time.Duration) (*Job, error) {
-	batch, err := q.consumer.Fetch(1, jetstream.FetchMaxWait(wait))
+	fetch := func() (jetstream.MessageBatch, error) { return q.consumer.Fetch(1, jetstream.FetchMaxWait(wait)) }
+	if wait <= 0 {
+		fetch = func() (jetstream.MessageBatch, error) { return q.consumer.FetchNoWait(1) }
+	}
+	batch, err := fetch()
 	if err != nil {
 		return nil, err
 	}

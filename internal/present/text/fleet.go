@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/fleet"
 	"github.com/ashlar-mem/ashlar/internal/fleet/answers"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
@@ -192,6 +193,40 @@ func FleetCauses(w io.Writer, d *answers.CausesDocument, style Style) error {
 		if c.Fix != nil {
 			p.wrapped("  fix: ", fmt.Sprintf("%s %s (passes in %d of %d)", c.Fix.Kind, Clean(c.Fix.Settings), c.Fix.Passes, c.Fix.Of))
 		}
+	}
+	for _, n := range d.Notes {
+		p.wrapped("note: ", Clean(n))
+	}
+	return p.err
+}
+
+// FleetTune writes settings for all ranks of a run.
+func FleetTune(w io.Writer, d *answers.TuneDocument, style Style) error {
+	p := &page{w: w, style: style}
+	p.line("%s", style.bold(fmt.Sprintf("%s: %d ranks, commit %s, attempt %s, goal %s", Clean(d.Run), d.Ranks, shortCommit(d.Commit), optional(d.Attempt), d.Goal)))
+	show := func(label string, c *answers.RunChoice) {
+		value := "fails"
+		switch {
+		case c.Value != nil && d.Goal == tune.FewestCalls:
+			value = units.Count(int64(*c.Value)) + " calls"
+		case c.Value != nil:
+			value = units.Size(*c.Value)
+		}
+		settings := c.Settings
+		if settings == "" {
+			settings = "PyTorch's defaults"
+		}
+		p.wrapped(label, fmt.Sprintf("%s: %s on rank %s (%s)", settings, value, optional(c.WorstRank), Clean(c.WorstFile)))
+	}
+	show("best      ", d.Recommended)
+	if d.Recommended.Export != "" && !d.Recommended.Recorded {
+		p.line("          %s", d.Recommended.Export)
+	}
+	if d.Current != nil {
+		show("recorded  ", d.Current)
+	}
+	for i := range d.Others {
+		show("also      ", &d.Others[i])
 	}
 	for _, n := range d.Notes {
 		p.wrapped("note: ", Clean(n))
