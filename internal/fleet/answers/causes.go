@@ -199,6 +199,9 @@ func framesOf(r *explain.Report) []timeline.Frame {
 	if r.Failure != nil {
 		out = append(out, r.Failure.Frames...)
 	}
+	if r.Log != nil {
+		out = append(out, r.Log.Frames...)
+	}
 	for _, list := range [][]explain.Holder{r.Holders, r.AtPeak} {
 		for _, h := range list {
 			out = append(out, h.Frames...)

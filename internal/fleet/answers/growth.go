@@ -110,14 +110,15 @@ func runGrowth(ctx context.Context, all []*Entry) (*RunGrowth, error) {
 }
 
 // findStacks compares a rank at two commits by call stack. A file that is gone is
-// noted; it does not undo the answer. What failed may be another program of the
-// run, such as an evaluation: that did not grow.
+// noted; it does not undo the answer. But what failed may be another program of
+// the run, such as an evaluation: that did not grow.
 func (c *CommitGrowth) findStacks(ctx context.Context, a, b *Entry, failed bool) error {
 	d, err := compareFiles(ctx, a, b)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
+		c.Grew = !failed // nobody knows what failed
 		c.Notes = append(c.Notes, fmt.Sprintf("the stacks that grew are not known: %v", err))
 		return nil
 	case failed && !sameProgram(d):

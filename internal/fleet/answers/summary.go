@@ -144,8 +144,11 @@ func (s *Summary) addReport(r *explain.Report) {
 	if r.Trigger == explain.None {
 		return
 	}
-	if r.Failure != nil {
+	switch {
+	case r.Failure != nil:
 		s.RequestSite = siteOf(r.Failure.Frames)
+	case r.Log != nil:
+		s.RequestSite = siteOf(r.Log.Frames)
 	}
 	s.HolderSite = mainHolder(r)
 	for _, f := range r.Fixes {
