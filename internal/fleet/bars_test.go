@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/hub"
 	"github.com/ashlar-mem/ashlar/internal/test/planted"
 )
@@ -161,6 +162,37 @@ func TestBarLarge(t *testing.T) {
 		cmd.Wait()
 	}
 	t.Logf("explain %v; stats %v; add %v; hub %d MiB, worker %d MiB and its process %d MiB", alone, both, added, peaks[0]>>20, peaks[1]>>20, child>>20)
+}
+
+// The search of tune on one worker with the cores of this machine, beside the
+// command.
+func TestBarTune(t *testing.T) {
+	ashlar, dir := program(t), t.TempDir()
+	const file = "../../testdata/snapshots/gpt2_varlen-default.pickle.gz"
+	rate := func(args ...string) float64 {
+		t.Helper()
+		out, err := exec.Command(ashlar, append(args, "--json", "--budget", "30s")...).Output()
+		var d tune.Document
+		if err == nil {
+			err = json.Unmarshal(out, &d)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return float64(d.Evaluated) / d.Seconds
+	}
+	cmd := exec.Command(ashlar, "fleet", "serve", "--dir", dir)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	st := openStore(t, hub.Options{Dir: dir, Follow: true})
+	if _, err := st.AddOne(t.Context(), file); err != nil {
+		t.Fatal(err)
+	}
+	await(t, st, 1)
+	alone, together := rate("tune", file), rate("fleet", "tune", "--dir", dir, file)
+	t.Logf("tune %.0f settings/s, fleet tune %.0f: %.2f", alone, together, together/alone)
 }
 
 // highWater is the most memory that a process had.

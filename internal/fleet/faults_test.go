@@ -20,9 +20,9 @@ var long = flag.Bool("long", false, "more files, more faults")
 // one freezes for longer than its job may take, and commits late; the clock of
 // another is wrong.
 func TestFaults(t *testing.T) {
-	files, hubKills := 24, 2
+	files, hubKills, workerKills := 24, 2, 2
 	if *long {
-		files, hubKills = 400, 5
+		files, hubKills, workerKills = 1000, 5, 60
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	dir, pattern := t.TempDir(), makeFiles(t, t.TempDir(), files)
@@ -31,12 +31,12 @@ func TestFaults(t *testing.T) {
 	workers := []*process{start(t, "work", "-dir", dir), start(t, "work", "-dir", dir)}
 	time.Sleep(300 * time.Millisecond)
 	adder.restart()
-	for i := range hubKills {
-		time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)
-		workers[i%len(workers)].restart()
-		time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)
-		served.restart()
-		time.Sleep(time.Second)
+	for i := range workerKills {
+		time.Sleep(time.Duration(random.IntN(800)) * time.Millisecond)
+		workers[random.IntN(len(workers))].restart()
+		if i*hubKills/workerKills != (i+1)*hubKills/workerKills {
+			served.restart()
+		}
 	}
 	workers[0].signal(syscall.SIGSTOP)
 	time.Sleep(3 * time.Second) // the job goes to another one after 1 s

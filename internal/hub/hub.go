@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -62,9 +64,12 @@ var (
 // process.
 func Open(ctx context.Context, o Options) (*Hub, error) {
 	h := &Hub{options: o}
-	connect := []nats.Option{nats.Name("ashlar"), nats.MaxReconnects(-1), nats.ReconnectWait(200 * time.Millisecond), nats.Timeout(callTime)}
-	url := o.URL
-	if url != "" {
+	connect := []nats.Option{
+		nats.Name("ashlar"), nats.MaxReconnects(-1), nats.ReconnectWait(200 * time.Millisecond), nats.Timeout(callTime),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // what matters fails a call; by default it is printed
+	}
+	address := o.URL
+	if address != "" {
 		more, err := o.elsewhere()
 		if err != nil {
 			return nil, err
@@ -78,11 +83,11 @@ func Open(ctx context.Context, o Options) (*Hub, error) {
 		if o.Listen != nil && h.owned == nil {
 			return nil, fmt.Errorf("another process owns %s: --listen is for the owner; end that one, or give it --listen", o.Dir)
 		}
-		url = "nats://127.0.0.1" // not dialled: dirDialer does it
+		address = "nats://127.0.0.1" // not dialled: dirDialer does it
 		connect = append(connect, nats.SetCustomDialer(dirDialer{h}), nats.TokenHandler(func() string { return readToken(o.Dir) }))
 	}
 	var err error
-	if h.conn, err = nats.Connect(url, connect...); err == nil {
+	if h.conn, err = nats.Connect(address, connect...); err == nil {
 		h.js, err = jetstream.New(h.conn, jetstream.WithDefaultTimeout(callTime))
 	}
 	if err == nil {
@@ -94,7 +99,10 @@ func Open(ctx context.Context, o Options) (*Hub, error) {
 	if err != nil {
 		h.Close()
 		hint := "check that the disk has room and the files are yours"
-		if o.URL != "" {
+		switch {
+		case errors.Is(err, nats.ErrAuthorization):
+			hint = "check the credentials"
+		case o.URL != "":
 			hint = "check the URL, such as nats://HOST:4222, and that the cluster runs with JetStream"
 		}
 		return nil, fmt.Errorf("the store %s cannot be opened (%w): %s", h.name(), err, hint)
@@ -122,11 +130,18 @@ func (o *Options) elsewhere() (connect []nats.Option, err error) {
 	return connect, nil
 }
 
+// name says where the store is, without what only its users should know.
 func (h *Hub) name() string {
-	if h.options.URL != "" {
-		return h.options.URL
+	if h.options.URL == "" {
+		return h.options.Dir
 	}
-	return h.options.Dir
+	all := strings.Split(h.options.URL, ",")
+	for i, text := range all {
+		if u, err := url.Parse(text); err == nil {
+			all[i] = u.Redacted()
+		}
+	}
+	return strings.Join(all, ",")
 }
 
 // Owner reports whether this process owns the folder now.

@@ -74,6 +74,8 @@ func TestListen(t *testing.T) {
 		if h, err := Open(t.Context(), o); err == nil {
 			h.Close()
 			t.Errorf("%s opens the store", name)
+		} else if strings.Contains(err.Error(), token) || name == "a wrong token" && !strings.Contains(err.Error(), "check the credentials") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if _, err := Open(t.Context(), Options{Dir: dir, Listen: &Listen{Address: "127.0.0.1:0"}}); err == nil || !strings.Contains(err.Error(), "owner") {

@@ -21,7 +21,8 @@ import (
 const (
 	partBytes  = 4 << 20
 	chunkBytes = 512 << 10 // of a part; a server takes messages of up to 1 MiB
-	partTime   = 30 * time.Second
+	partTime   = 10 * time.Second
+	listTime   = time.Minute
 )
 
 // Objects are named byte strings of any length. A name has no slash.
@@ -203,7 +204,7 @@ func (o *Objects) getPart(ctx context.Context, name string) (data []byte, err er
 
 // list returns what the store has, parts and all.
 func (o *Objects) list(ctx context.Context) (infos []*jetstream.ObjectInfo, err error) {
-	err = o.hub.tryFor(ctx, partTime, func(ctx context.Context) (err error) {
+	err = o.hub.tryFor(ctx, listTime, func(ctx context.Context) (err error) {
 		infos, err = o.store.List(ctx)
 		if errors.Is(err, jetstream.ErrNoObjectsFound) {
 			return nil

@@ -98,7 +98,7 @@ func (q *Queue) Pull(ctx context.Context, wait time.Duration) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	for msg := range batch.Messages() {
+	if msg, ok := <-batch.Messages(); ok {
 		meta, err := msg.Metadata()
 		if err != nil {
 			return nil, err
