@@ -87,7 +87,13 @@ func Open(ctx context.Context, o Options) (*Hub, error) {
 		connect = append(connect, nats.SetCustomDialer(dirDialer{h}), nats.TokenHandler(func() string { return readToken(o.Dir) }))
 	}
 	var err error
-	if h.conn, err = nats.Connect(address, connect...); err == nil {
+	for begin := time.Now(); ; time.Sleep(pause) {
+		h.conn, err = nats.Connect(address, connect...)
+		if err == nil || o.URL != "" || ctx.Err() != nil || time.Since(begin) > readyTime { // an owner that starts has no socket yet
+			break
+		}
+	}
+	if err == nil {
 		h.js, err = jetstream.New(h.conn, jetstream.WithDefaultTimeout(callTime))
 	}
 	if err == nil {
