@@ -130,6 +130,7 @@ func (o *fleetServeFlags) run(cmd *cobra.Command, std stdio) error {
 	if o.maxDisk.value != nil {
 		keep.MaxDisk = *o.maxDisk.value
 	}
+	takesTime(cmd.Context()) // until the store is closed
 	return o.store.fleetWith(cmd.Context(), options, func(h *hub.Hub, st *fleet.Store) error {
 		if address := h.Address(); address != "" {
 			std.errorf("workers reach it with --hub %s", address)
@@ -170,6 +171,7 @@ used, or jobs come from a newer version.`,
 		if w.Jobs == 0 {
 			return errors.New("-j 0 does nothing: give a number of processes")
 		}
+		takesTime(cmd.Context())
 		return store.fleetWith(cmd.Context(), hub.Options{Follow: true}, func(_ *hub.Hub, st *fleet.Store) error {
 			if err := st.Work(cmd.Context(), w); err != nil {
 				return failure{err}

@@ -16,6 +16,14 @@ import (
 // long is what make fleet-faults sets.
 var long = flag.Bool("long", false, "more files, more faults")
 
+// skipShort leaves a test out where TestFaults has the same code under the race
+// detector.
+func skipShort(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the processes do nothing that they do not do in TestFaults")
+	}
+}
+
 // Processes of a fleet in a folder are killed: workers, the hub, and the adder;
 // one freezes for longer than its job may take, and commits late; the clock of
 // another is wrong.
@@ -51,6 +59,7 @@ func TestFaults(t *testing.T) {
 
 // A worker and an adder lose their connection to a server elsewhere.
 func TestNetwork(t *testing.T) {
+	skipShort(t)
 	files, cut := 12, 2*time.Second
 	if *long {
 		files, cut = 100, 30*time.Second
@@ -113,6 +122,7 @@ func TestCluster(t *testing.T) {
 
 // Nothing is half done when the disk is full, and work goes on when it is not.
 func TestFull(t *testing.T) {
+	skipShort(t)
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=160m"); err != nil {
 		t.Skipf("a small disk cannot be made: %v", err)

@@ -90,7 +90,9 @@ func (q *Queue) Push(ctx context.Context, subject string, data []byte) error {
 // Pull waits for a job for at most the given time; 0 is not at all. It returns
 // [ErrNone] if there was none.
 func (q *Queue) Pull(ctx context.Context, wait time.Duration) (*Job, error) {
-	fetch := func() (jetstream.MessageBatch, error) { return q.consumer.Fetch(1, jetstream.FetchMaxWait(wait)) }
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	fetch := func() (jetstream.MessageBatch, error) { return q.consumer.Fetch(1, jetstream.FetchContext(waiting)) }
 	if wait <= 0 {
 		fetch = func() (jetstream.MessageBatch, error) { return q.consumer.FetchNoWait(1) }
 	}
