@@ -72,7 +72,9 @@ func Causes(ctx context.Context, entries []Entry, sinceUS int64) (*CausesDocumen
 	slices.SortStableFunc(out.Causes, func(a, b Cause) int {
 		return cmp.Or(cmp.Compare(b.Files, a.Files), cmp.Compare(a.FirstUS, b.FirstUS), cmp.Compare(a.ExampleHash, b.ExampleHash))
 	})
-	out.Notes = append(out.Notes, g.notes...)
+	if g.unread > 0 {
+		out.Notes = append(out.Notes, fmt.Sprintf("%d explanations cannot be read, so it is not known whether lines moved there; %v", g.unread, g.first))
+	}
 	return out, nil
 }
 
@@ -125,8 +127,9 @@ func functionsAlike(all []*place) [][]*place {
 
 // causeGrouper finds which places are the same line of different versions.
 type causeGrouper struct {
-	table *diff.Table
-	notes []string
+	table  *diff.Table
+	unread int   // explanations
+	first  error // why
 }
 
 // maxCompared is how many places of a group another one is compared with, the
@@ -184,7 +187,9 @@ func (g *causeGrouper) list(ctx context.Context, alike []*place) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil:
-			g.notes = append(g.notes, fmt.Sprintf("whether lines moved is not known of %s: %v", e.File, err))
+			if g.unread++; g.first == nil {
+				g.first = fmt.Errorf("the first one, of %s: %w", e.File, err)
+			}
 		default:
 			frames = append(framesOf(x.Report), frames...)
 		}
