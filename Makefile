@@ -6,7 +6,7 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: tenants tenants-mixes policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack attack-table dist dist-test dist-host truth advice watch fleet deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
+.PHONY: claims tenants tenants-mixes policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack attack-table dist dist-test dist-host truth advice watch fleet fleet-faults fleet-bars deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
 
 build: engine
 	$(GO) build -trimpath -o $(BIN) ./cmd/ashlar
@@ -125,7 +125,7 @@ fuzz:
 	done
 
 bench:
-	$(GO) test ./alloc -run '^$$' -bench . -benchtime 1s -cpu 1
+	$(GO) test ./alloc ./alloc/arena ./alloc/handle -run '^$$' -bench . -benchtime 1s -cpu 1
 
 # For a machine with a GPU, PyTorch 2.11 and a C++ compiler, but without Go:
 # carry bin/alloc.test there and run tools/bench/torch/run.sh bin/alloc.test.
@@ -268,6 +268,17 @@ watch: build
 fleet: build
 	$(GO) -C tools run ./fleetcheck
 
+# Processes of a fleet are killed, frozen and cut off, and its disk is full; on an embedded server, on three, and on an unmodified nats-server.
+# A short form is in make test.
+fleet-faults:
+	$(GO) test ./internal/fleet -count 1 -timeout 30m -long -v -run 'TestFaults|TestNetwork|TestCluster|TestFull|TestAside|TestTune'
+	$(GO) build -o bin/nats-server github.com/nats-io/nats-server/v2
+	ASHLAR_NATS_SERVER=$(CURDIR)/bin/nats-server $(GO) test ./internal/fleet -count 1 -timeout 30m -long -v -run 'TestNetwork'
+
+# The figures of docs/fleet.md.
+fleet-bars:
+	$(GO) test ./internal/fleet -count 1 -timeout 2h -bars -v -run 'TestBar'
+
 # The twenty whole runs under every allocator: the tables of docs/policies.md. It fails if a bar does.
 policies:
 	@mkdir -p bin
@@ -279,6 +290,10 @@ policies-hard:
 	@mkdir -p bin
 	$(GO) test ./internal/answer/policies -count 1 -timeout 1h -run 'TestHardProblems' -table $(CURDIR)/bin/policies-hard.md
 	@cat bin/policies-hard.md
+
+# What is said about GPU memory, tested on the recordings and by plans: docs/claims.md. Rows of a GPU: tools/bench/gpu/claims.py.
+claims: build
+	$(GO) -C tools run ./claims -ashlar ../$(BIN)
 
 # Calls a second of every online strategy on one core.
 bench-policies:
@@ -322,6 +337,7 @@ help:
 	@echo "make site          the page without a server, into bin/site: files are dropped onto it"
 	@echo "make tune          what tune finds for twenty runs, for every goal"
 	@echo "make policies      twenty runs under every other allocator (docs/policies.md); policies-hard: static plans of hard problems, bench-policies: speed"
+	@echo "make claims        what is said about GPU memory, tested: docs/claims.md"
 	@echo "make tenants       recorded runs that share a GPU: tenants, one engine, a hard split"
 	@echo "make tenants-mixes a thousand random mixes of the recorded runs"
 	@echo "make truth         what-if against 260 runs that were measured on a GPU"

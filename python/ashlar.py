@@ -17,6 +17,9 @@ Ashlar, pickle.load without torch, and PyTorch's memory_viz page can read it.
 
 Call ashlar.step() at the beginning of each step to number the steps.
 
+ashlar.retry(), monitor() and async_save() act on the job: they try a pass again after an
+OOM, give back idle cache, save while the job goes on. docs/jobs.md of Ashlar has more.
+
 ashlar.watch() has a thread tell `ashlar watch` once a second how much memory the
 job has, so that it can be seen while it runs. Without it, nothing is sent.
 
@@ -44,23 +47,30 @@ docs/recording.md of Ashlar describes the file.
 """
 import atexit
 import collections
+import collections.abc
+import functools
 import gc
 import http.client
 import importlib.machinery
 import inspect
+import io
 import json
+import mmap
 import os
 import pickle
+import shutil
 import signal
 import socket
 import stat
 import struct
+import subprocess
 import sys
 import threading
 import time
+import traceback
 import types
 
-__all__ = ["record", "watch", "dump", "step", "guard", "stop"]
+__all__ = ["record", "watch", "dump", "step", "guard", "stop", "retry", "oom_retry", "monitor", "async_save"]
 
 VERSION = 1  # of the dictionary under "ashlar"
 
@@ -142,6 +152,8 @@ def step(n=None):
         _watcher.at_step()
     except Exception as e:
         _log("step: %r" % e)
+    for each in list(_monitors):
+        each.step()
 
 
 class guard:
@@ -707,16 +719,18 @@ class _Part:
     Where Linux can, the file has no name before: a job that is killed leaves none.
     """
 
-    def __init__(self, path, old):
+    def __init__(self, path, old, nameless=True):
         path = os.path.realpath(path)
         self.folder, name = os.path.split(path)
         os.makedirs(self.folder, exist_ok=True)
-        self.path, self.old = path, old
+        self.path, self.old, self.nameless = path, old, nameless
         self.part = os.path.join(self.folder, ".%s.%d.part" % (name, os.getpid()))
         self.named = self.taken = False
 
     def __enter__(self):
-        nameless = getattr(os, "O_TMPFILE", None) and _attempt(os.open, self.folder, os.O_TMPFILE | os.O_RDWR, 0o666)
+        nameless = None
+        if self.nameless and hasattr(os, "O_TMPFILE"):
+            nameless = _attempt(os.open, self.folder, os.O_TMPFILE | os.O_RDWR, 0o666)
         self.named = nameless is None
         self.file = open(self.part if self.named else nameless, "wb")
         return self
@@ -1203,6 +1217,701 @@ def _read(path):
 _watcher = _Watcher()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_watcher.forked)
+
+
+# Trying again after an OOM.
+
+MOST_TRIES = 20  # of one call, should shrink never say that it is enough
+DEPTH = 3  # of functions and containers that are searched for models
+
+
+def retry(fn, *args, shrink=None, params=None, **kwargs):
+    """Return fn(*args, **kwargs); after an OOM, collect garbage, give back the cache, and try again.
+
+    shrink  called with the arguments that failed; returns smaller ones, a tuple (or
+            a dictionary, for keywords), or None if there are none. Without it the
+            same call is tried once more
+    params  the model, optimizer or parameters that fn trains; by default those that
+            fn can reach by its arguments, its closure and its globals
+
+    fn is a forward and a backward pass, or only the first. Before it is called again,
+    gradients, buffers of the model and random state are what they were. The OOM is
+    raised, with the verdict as a note, if it happened in optimizer.step() or after
+    it, or in one of several processes that train together: to do part of that twice,
+    or in one process alone, would spoil the training.
+    """
+    return _retry(fn, args, kwargs, shrink, _listed(params))
+
+
+def oom_retry(fn=None, *, smaller=None, params=None):
+    """Make of a function one that is called as retry does; smaller is retry's shrink.
+
+        @ashlar.oom_retry(smaller=lambda batch, rows: (batch, rows // 2) if rows > 1 else None)
+        def forward_backward(batch, rows): ...
+    """
+
+    params = _listed(params)
+
+    def decorate(fn):
+        @functools.wraps(fn)
+        def call(*args, **kwargs):
+            return _retry(fn, args, kwargs, smaller, params)
+
+        return call
+
+    return decorate if fn is None else decorate(fn)
+
+
+def _retry(fn, args, kwargs, shrink, params):
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return fn(*args, **kwargs)
+    before = _Before(torch, [params] if params is not None else [fn, args, kwargs], told=params is not None)
+    if params is not None and not before.versions:
+        raise ValueError("params has no parameters: name the model, the optimizer or a list of tensors")
+    said = []
+    while True:
+        try:
+            return fn(*args, **kwargs)
+        except Exception as error:
+            if _oom_of(error) is not error:
+                raise
+            problem = before.problem(error)
+            if problem is None:
+                said.append(_make_room(torch, error))
+                problem = before.restore()
+            if problem is None:
+                smaller = (args, kwargs) if shrink is None and len(said) == 1 else None
+                if shrink is not None and len(said) < MOST_TRIES:
+                    smaller = _smaller(shrink(*args, **kwargs), kwargs)
+                problem = "nothing smaller is left to try" if smaller is None else None
+            if problem is not None:
+                _give_verdict(error, "retry: %s%s" % ("".join("%s; " % s for s in said), problem))
+                raise
+            args, kwargs = smaller
+            _log("retry: out of memory in %s; %s; trying again%s" % (getattr(fn, "__name__", "a call"), said[-1], " with less" if shrink else ""))
+
+
+def _listed(params):
+    """What model.parameters() returns can be read once."""
+    return list(params) if isinstance(params, collections.abc.Iterator) else params
+
+
+def _smaller(answer, kwargs):
+    """The next arguments and keywords, from what shrink returned."""
+    if answer is None:
+        return None
+    if isinstance(answer, dict):
+        return (), dict(kwargs, **answer)
+    return (answer if isinstance(answer, tuple) else (answer,)), kwargs
+
+
+def _make_room(torch, error):
+    """Let go of what a failed call held, collect garbage, empty the cache; say what was freed."""
+    before = _attempt(_held, torch)
+    while error is not None:  # the frames of a traceback hold their variables
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
+    gc.collect()
+    _attempt(torch.cuda.empty_cache)
+    after = _attempt(_held, torch)
+    if before is None or after is None:
+        return "the cache was given back"
+    tensors, reserved = (max(0, b - a) for b, a in zip(before, after))
+    return "%s of tensors were freed, %s given back to the device" % (_size(tensors), _size(reserved))
+
+
+def _held(torch):
+    """Bytes of tensors, and what the allocator holds, on the current device."""
+    stats = torch.cuda.memory.memory_stats_as_nested_dict(torch.cuda.current_device())
+    return tuple(stats[name]["all"]["current"] for name in ("active_bytes", "reserved_bytes"))
+
+
+def _size(n):
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if n >= unit:
+            return "%.2f %s" % (n / unit, name)
+    return "%d B" % n
+
+
+class _Before:
+    """What a forward and a backward pass change, as it was before them.
+
+    A gradient that is None costs nothing to remember. One that is there is copied to
+    page-locked memory on the current stream, and so are buffers of models in training.
+    """
+
+    def __init__(self, torch, roots, told):
+        self.torch, self.told = torch, told
+        parameters, buffers = _trained(torch, roots)
+        self.versions = [(p, p._version) for p in parameters]
+        self.grads = [(p, p.grad, self.copy(p.grad)) for p in parameters]
+        self.buffers = [(b, self.copy(b)) for b in buffers]
+        self.random = _random_state(torch)
+
+    def copy(self, tensor):
+        if tensor is None:
+            return None
+        with self.torch.no_grad():
+            host = self.torch.empty_like(tensor, device="cpu", pin_memory=bool(tensor.is_cuda))
+            return host.copy_(tensor, non_blocking=True)
+
+    def problem(self, error):
+        """Why the call must not be repeated, or None."""
+        torch = self.torch
+        distributed = getattr(torch, "distributed", None)
+        if distributed is not None and _attempt(distributed.is_available) and _attempt(distributed.is_initialized) and distributed.get_world_size() > 1:
+            return "other processes train with this one, so it cannot repeat a pass alone"
+        if _in_optimizer(torch, error):
+            return "it happened in the optimizer, which may have changed some of the weights"
+        if any(p._version != version for p, version in self.versions):
+            return "the weights were changed before it, so the pass cannot be repeated"
+        return None
+
+    def restore(self):
+        """Undo the pass; say why that cannot be done, or return None."""
+        torch = self.torch
+        if not self.told:
+            known = {id(p) for p, _ in self.versions}
+            strange = sum(1 for t in gc.get_objects() if id(t) not in known and _is_trained(torch, t) and t.grad is not None)
+            if strange:
+                return "%d parameters have gradients and were not found; name the model: params=model" % strange
+        with torch.no_grad():
+            for p, grad, saved in self.grads:
+                p.grad = grad
+                if grad is not None:
+                    grad.copy_(saved, non_blocking=True)
+            for buffer, saved in self.buffers:
+                buffer.copy_(saved, non_blocking=True)
+        for give, state in self.random:
+            give(state)
+        return None
+
+
+def _in_optimizer(torch, error):
+    """Whether an error comes from the step() of an optimizer.
+
+    Looking into a frame's variables would keep them alive; so the code is looked at.
+    """
+    steps, left = set(), [torch.optim.Optimizer]
+    while left:
+        kind = left.pop()
+        left.extend(kind.__subclasses__())
+        step = kind.__dict__.get("step")
+        while step is not None:
+            steps.add(getattr(step, "__code__", None))
+            step = getattr(step, "__wrapped__", None)
+    file = getattr(torch.optim, "__file__", None)
+    folder = file and os.path.join(os.path.dirname(file), "")
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if code in steps or folder and code.co_filename.startswith(folder):
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def _is_trained(torch, value):
+    return issubclass(type(value), torch.Tensor) and value.is_leaf and value.requires_grad
+
+
+def _trained(torch, roots):
+    """The parameters, and the buffers of modules in training, that can be reached from roots."""
+    module, optimizer = torch.nn.Module, torch.optim.Optimizer
+    parameters, buffers, seen = {}, {}, set()
+    left = [(root, DEPTH + 1) for root in roots]
+    while left:
+        value, depth = left.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if _is_trained(torch, value):
+            parameters[id(value)] = value
+        elif isinstance(value, module):
+            parameters.update((id(p), p) for p in value.parameters())
+            for part in value.modules():
+                buffers.update((id(b), b) for b in part.buffers(recurse=False) if part.training)
+        elif isinstance(value, optimizer):
+            left.extend((group["params"], 1) for group in value.param_groups)
+        elif depth > 0:
+            left.extend((inner, depth - 1) for inner in _inside(value))
+    return [p for p in parameters.values() if p.requires_grad], list(buffers.values())
+
+
+def _inside(value):
+    """What a function, a method or a container leads to."""
+    if isinstance(value, functools.partial):
+        return [value.func, value.args, value.keywords]
+    if isinstance(value, types.MethodType):
+        return [value.__self__, value.__func__]
+    if (getattr(value, "__module__", None) or "").partition(".")[0] == "torch":
+        return []
+    if isinstance(value, types.FunctionType):
+        cells = [c.cell_contents for c in value.__closure__ or () if _attempt(lambda: c.cell_contents) is not None]
+        return cells + [value.__globals__[name] for name in _names(value.__code__) if name in value.__globals__] + list(value.__defaults__ or ())
+    if isinstance(value, dict):
+        return list(value.values()) if len(value) < 10000 else []
+    if isinstance(value, (list, tuple)):
+        return value if len(value) < 10000 else []
+    if isinstance(value, (types.ModuleType, type)):
+        return []
+    return list(getattr(value, "__dict__", {}).values())
+
+
+def _names(code):
+    names = list(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names += _names(constant)
+    return names
+
+
+def _random_state(torch):
+    """Pairs of a function and the state that it sets again."""
+    pairs = [(torch.set_rng_state, torch.get_rng_state())]
+    if _cuda() is not None:
+        for i in range(torch.cuda.device_count()):
+            if _has_context(torch, i, torch.cuda.current_device()):
+                pairs.append((functools.partial(torch.cuda.set_rng_state, device=i), torch.cuda.get_rng_state(i)))
+    if "random" in sys.modules:
+        pairs.append((sys.modules["random"].setstate, sys.modules["random"].getstate()))
+    if "numpy.random" in sys.modules:
+        pairs.append((sys.modules["numpy.random"].set_state, sys.modules["numpy.random"].get_state()))
+    return pairs
+
+
+# The verdict.
+
+EXPLAIN_LIMIT = 120  # seconds: the job is dead, but its node is not free before
+
+
+def _command():
+    """The command ashlar: $ASHLAR_BIN, beside the interpreter, or on PATH; None if there is none."""
+    given = os.environ.get("ASHLAR_BIN")
+    if given:
+        return given
+    beside = shutil.which("ashlar", path=os.path.dirname(sys.executable)) if sys.executable else None
+    return beside or shutil.which("ashlar")
+
+
+def _explain(path):
+    """What `ashlar explain` says about a file; raises OSError or RuntimeError."""
+    found = _command()
+    if found is None:
+        raise RuntimeError("no command ashlar beside Python or on PATH; set ASHLAR_BIN")
+    done = subprocess.run([found, "explain", path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=EXPLAIN_LIMIT)
+    if done.returncode != 0:
+        lines = done.stderr.decode("utf-8", "replace").split("\n")
+        raise RuntimeError("%s explain: %s" % (found, next((line for line in lines if line.strip()), "exit status %d" % done.returncode)))
+    return done.stdout.decode("utf-8", "replace").strip()
+
+
+def _verdict(error):
+    """Complete the file of an OOM and add its cause to the exception.
+
+    Returns the whole text of `ashlar explain`, or None if the OOM was not recorded or
+    has its verdict; raises an error if there is none to be had.
+    """
+    if getattr(error, "_ashlar_told", False):
+        return None
+    error._ashlar_told = True
+    _recorder.saw(error, fatal=True)
+    last = _recorder.last
+    if last is None or not getattr(error, "_ashlar_seen", False):
+        return None  # not recorded, or the recorder said why there is no file
+    text = _explain(last.path)
+    if hasattr(error, "add_note"):  # from Python 3.11 on
+        error.add_note("%s\nMore: ashlar explain --full %s" % (text.partition("\n\n")[0], last.path))
+    return text
+
+
+def _give_verdict(error, tried):
+    """Add to an OOM what was tried and, if it was recorded, its cause."""
+    if hasattr(error, "add_note"):
+        error.add_note(tried)
+    else:
+        _log(tried)
+    try:
+        _verdict(error)
+    except Exception as e:
+        _log("no verdict: %s" % e)
+
+
+# Giving back idle cache.
+
+GIVE_PER_COST = 99  # times what giving back took: at most a hundredth of the time is spent
+
+
+class monitor:
+    """A context in which cache that lies idle is given back at steps.
+
+        with ashlar.monitor(0.3):
+            for batch in loader:
+                ashlar.step()
+                ...
+
+    threshold  a share of what the allocator holds
+    release    False: only say that there is as much
+
+    At each ashlar.step(), or step() of this, the memory that the allocator holds and
+    no tensor uses is compared with the least it was at a step since cache was last
+    given back: that much the job takes again at once. When the difference is more than
+    threshold, the cache is given back. There is no thread. What it cost is in report().
+    """
+
+    def __init__(self, threshold=0.3, release=True):
+        self.threshold, self.release = float(threshold), bool(release)
+        self.begin, self.ready = time.monotonic(), 0.0
+        self.steps = self.releases = self.given = 0
+        self.looking = self.giving = 0.0  # seconds
+        self.least = 0  # idle bytes at a step since the last release; None: no step since
+        self.warned = False
+
+    def __enter__(self):
+        _monitors.append(self)
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if self in _monitors:  # not in the child of a fork
+            _monitors.remove(self)
+            _log("monitor: " + self.text())
+        return False
+
+    def step(self):
+        """Look once."""
+        try:
+            self.look()
+        except Exception as e:
+            _log("monitor: %r" % e)
+
+    def look(self):
+        torch, begin = _cuda(), time.perf_counter()
+        if torch is None:
+            return
+        active, reserved = _held(torch)
+        idle = reserved - active
+        self.least = idle if self.least is None else min(self.least, idle)
+        grown = idle - self.least
+        self.steps += 1
+        high = reserved > 0 and grown > self.threshold * reserved
+        self.looking += time.perf_counter() - begin
+        if not high:
+            self.warned = False
+        elif not self.release:
+            if not self.warned:
+                self.warned = True
+                _log("monitor: %s of %s lie idle" % (_size(idle), _size(reserved)))
+        elif time.monotonic() >= self.ready and not torch.cuda.is_current_stream_capturing():
+            self.give(torch, reserved)
+
+    def give(self, torch, reserved):
+        begin = time.perf_counter()
+        torch.cuda.empty_cache()
+        given, cost = reserved - _held(torch)[1], time.perf_counter() - begin
+        self.releases, self.given, self.giving = self.releases + 1, self.given + given, self.giving + cost
+        self.least = None
+        self.ready = time.monotonic() + GIVE_PER_COST * cost
+
+    def report(self):
+        """What was given back, in bytes, and what it cost, in seconds."""
+        return {"steps": self.steps, "releases": self.releases, "given_bytes": self.given, "looking_s": self.looking, "giving_s": self.giving,
+                "elapsed_s": time.monotonic() - self.begin}
+
+    def text(self):
+        r = self.report()
+        share = 100 * (r["looking_s"] + r["giving_s"]) / r["elapsed_s"] if r["elapsed_s"] > 0 else 0.0
+        return "%d steps; gave back %s in %d releases, %.1f ms; looking took %.1f ms; together %.2f %% of the time" % (
+            r["steps"], _size(r["given_bytes"]), r["releases"], 1e3 * r["giving_s"], 1e3 * r["looking_s"], share)
+
+
+_monitors = []  # that are entered
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_monitors.clear)
+
+
+# Saving while the job goes on.
+
+SMALL = 1 << 20  # bytes; such storages are copied on the job's own stream
+ALIGN = 4096
+
+
+def async_save(obj, path):
+    """Write obj to path as torch.save does, while the job goes on; returns the save.
+
+    The file holds the moment of this call, and its tensors are on the CPU. They are
+    copied through page-locked memory on a stream of their own, without a copy on the
+    GPU; the next optimizer.step() waits for these copies. What changes tensors in
+    another way (a CUDA graph that is replayed, say) calls copied() of the save before.
+
+    The file appears under its name when it is complete. wait() of the save returns the
+    name, or raises what went wrong; an error that nobody waited for is said on standard
+    error, and raised by the next async_save. The end of the process waits for a save.
+    Saves are written one after the other. The page-locked memory is kept for the next.
+    """
+    return _saver.save(obj, path)
+
+
+class _Save:
+    """A file that is being written."""
+
+    def __init__(self, path):
+        self.path, self.pid = path, os.getpid()
+        self.events = []  # (device, event): the copies of a device are done
+        self.queued = threading.Event()  # the copies are in their streams, or will never be
+        self.written = threading.Event()
+        self.error, self.seen = None, False
+        self.thread = None
+        self.held = 0.0  # seconds that optimizers waited for the copies to be queued
+
+    def done(self):
+        return self.written.is_set()
+
+    def copied(self):
+        """Have the current streams wait until everything is copied."""
+        self.mine()
+        begin = time.perf_counter()
+        self.queued.wait()
+        self.held += time.perf_counter() - begin
+        torch = sys.modules["torch"]
+        for device, event in list(self.events):
+            torch.cuda.current_stream(device).wait_event(event)
+
+    def wait(self, timeout=None):
+        """The name of the file when it is complete; raises what went wrong."""
+        self.mine()
+        if not self.written.wait(timeout):
+            raise TimeoutError("%s is still being written" % self.path)
+        self.seen = True
+        if self.error is not None:
+            raise self.error
+        return self.path
+
+    def mine(self):
+        if self.pid != os.getpid():
+            raise RuntimeError("%s is written by process %d, of which this is a fork" % (self.path, self.pid))
+
+
+class _Saver:
+    def __init__(self):
+        self.reset()
+
+    def reset(self):
+        """Start afresh, as in a forked process."""
+        self.last = None  # the save that may still be written
+        self.arena = None  # page-locked memory
+        self.streams = {}  # by device
+        self.hook = None
+
+    def save(self, obj, path):
+        import torch
+
+        last = self.last
+        if last is not None:
+            last.written.wait()
+            self.last = None
+            if last.error is not None and not last.seen:
+                raise last.error
+        path = os.path.abspath(os.fspath(path))
+        _check_target(path)
+        save = _Save(path)
+        staged = _Staged(torch)
+        pickled = staged.pickle(obj)
+        staged.copy_small()
+        ready = {device: torch.cuda.current_stream(device).record_event() for device in staged.devices()}
+        if ready and self.hook is None:
+            self.hook = torch.optim.optimizer.register_optimizer_step_pre_hook(self.before_step)
+        save.thread = threading.Thread(target=self.run, args=(torch, save, staged, pickled, ready), name="ashlar-save")  # no daemon: the end waits
+        self.last = save
+        try:
+            save.thread.start()
+        except BaseException:  # Ctrl-C, or the end of the interpreter
+            if not save.thread.is_alive():
+                self.last = None
+            raise
+        return save
+
+    def before_step(self, *_):
+        save = self.last
+        if save is not None and not save.written.is_set():
+            save.copied()
+
+    # In the thread.
+
+    def run(self, torch, save, staged, pickled, ready):
+        try:
+            self.copy(torch, save, staged, ready)
+            save.queued.set()
+            for _, event in save.events:
+                event.synchronize()
+            staged.sources = []
+            obj = staged.unpickle(pickled)
+            with _Part(save.path, _identity(save.path), nameless=False) as part:
+                torch.save(obj, part.part)  # by its name: PyTorch then writes without Python's lock
+                _sync(part.part)
+            if part.taken:
+                save.path = part.path
+        except BaseException as e:
+            save.error = e
+            _log("async_save: %s is not written: %r" % (save.path, e))
+        finally:
+            staged.release()
+            save.queued.set()
+            save.written.set()
+
+    def copy(self, torch, save, staged, ready):
+        self.arena = staged.place(self.arena)
+        for device, event in ready.items():
+            stream = self.streams.get(device)
+            if stream is None:
+                stream = self.streams[device] = torch.cuda.Stream(device)
+            with torch.cuda.stream(stream):
+                stream.wait_event(event)
+                staged.copy_large(device)
+                save.events.append((device, stream.record_event()))
+
+
+def _sync(path):
+    with open(path, "rb") as f:
+        os.fsync(f.fileno())
+
+
+class _Staged:
+    """The storages of an object on their way to the host.
+
+    The object itself is pickled at the call and read back in the thread, with each
+    tensor a number there and the copy of its storage here.
+    """
+
+    def __init__(self, torch):
+        self.torch = torch
+        self.sources = []  # storages
+        self.hosts = []  # by number, the copy, once there is one
+        self.numbers = {}  # by the storage's address
+        self.small = None  # page-locked bytes of the small ones
+        self.places = {}  # by number, where in small
+
+    def pickle(self, obj):
+        staged = self
+
+        class Pickler(pickle.Pickler):
+            def persistent_id(self, value):
+                return staged.describe(value)
+
+        buffer = io.BytesIO()
+        Pickler(buffer, protocol=4).dump(obj)
+        return buffer
+
+    def unpickle(self, buffer):
+        staged = self
+
+        class Unpickler(pickle.Unpickler):
+            def persistent_load(self, description):
+                return staged.rebuild(*description)
+
+        for number, (begin, end) in self.places.items():  # a tensor is saved with all of its storage
+            self.hosts[number] = self.small[begin:end].clone().untyped_storage()
+        buffer.seek(0)
+        return Unpickler(buffer).load()
+
+    def describe(self, value):
+        torch = self.torch
+        plain = type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout == torch.strided and value.device.type in ("cuda", "cpu")
+        if not plain or value.is_quantized or value.is_conj() or value.is_neg():
+            return None  # as any other object, whose parts may be plain
+        storage = value.untyped_storage()
+        number = self.numbers.get(storage._cdata)
+        if number is None:
+            number = self.numbers[storage._cdata] = len(self.sources)
+            self.sources.append(storage)
+            self.hosts.append(None)
+        kind = "parameter" if type(value) is torch.nn.Parameter else "tensor"
+        return number, kind, value.dtype, value.storage_offset(), tuple(value.size()), tuple(value.stride()), value.requires_grad and value.is_leaf, dict(vars(value))
+
+    def rebuild(self, number, kind, dtype, offset, size, stride, grad, attributes):
+        torch = self.torch
+        tensor = torch.empty(0, dtype=dtype).set_(self.hosts[number], offset, size, stride)
+        if kind == "parameter":
+            tensor = torch.nn.Parameter(tensor, requires_grad=grad)
+        else:
+            tensor.requires_grad_(grad)
+        vars(tensor).update(attributes)
+        return tensor
+
+    def bytes_of(self, storage):
+        return self.torch.empty(0, dtype=self.torch.uint8, device=storage.device).set_(storage)
+
+    def devices(self):
+        return sorted({s.device.index for s in self.sources if s.device.type == "cuda"})
+
+    def copy_small(self):
+        """Copy what is on the host, and the small storages on the job's streams: batch norm changes such in the next forward pass."""
+        torch, at = self.torch, 0
+        for number, storage in enumerate(self.sources):
+            if storage.device.type == "cpu" or storage.nbytes() == 0:
+                self.hosts[number] = self.bytes_of(storage).cpu().clone().untyped_storage()
+            elif storage.nbytes() <= SMALL:
+                self.places[number] = (at, at + storage.nbytes())
+                at += storage.nbytes()
+        if at == 0:
+            return
+        self.small = torch.empty(at, dtype=torch.uint8, pin_memory=True)
+        for number, (begin, end) in self.places.items():
+            with torch.cuda.device(self.sources[number].device):
+                self.small[begin:end].copy_(self.bytes_of(self.sources[number]), non_blocking=True)
+
+    def large(self):
+        return [n for n in range(len(self.sources)) if self.hosts[n] is None and n not in self.places]
+
+    def place(self, arena):
+        """Give each large storage its place in page-locked memory, which is made anew if it is too small."""
+        at, places = 0, {}
+        for number in self.large():
+            places[number] = at
+            at += -(-self.sources[number].nbytes() // ALIGN) * ALIGN
+        if at > 0 and (arena is None or len(arena.memory) < at):
+            if arena is not None:
+                arena.free()
+            arena = _Arena(self.torch, at)
+        self.targets = {n: arena.bytes(at, self.sources[n].nbytes()) for n, at in places.items()}
+        return arena
+
+    def copy_large(self, device):
+        for number, target in self.targets.items():
+            if self.sources[number].device.index == device:
+                target.copy_(self.bytes_of(self.sources[number]), non_blocking=True)
+                self.hosts[number] = target.untyped_storage()
+
+    def release(self):
+        self.sources, self.hosts, self.targets, self.small = [], [], {}, None
+
+
+class _Arena:
+    """Page-locked memory of exactly the size that is needed; PyTorch's would be rounded up to powers of two."""
+
+    def __init__(self, torch, size):
+        self.torch = torch
+        self.memory = mmap.mmap(-1, size)
+        for advice in ("MADV_HUGEPAGE", "MADV_DONTFORK"):
+            if hasattr(mmap, advice):
+                _attempt(self.memory.madvise, getattr(mmap, advice))
+        whole = self.bytes(0, size).zero_()  # many threads bring the pages in; locking would by one
+        self.address = whole.data_ptr()
+        self.locked = _attempt(lambda: int(torch.cuda.cudart().cudaHostRegister(self.address, size, 0))) == 0
+        if not self.locked:
+            _log("async_save: the memory cannot be page-locked; copies are slower")
+
+    def bytes(self, at, size):
+        return self.torch.frombuffer(self.memory, dtype=self.torch.uint8, count=size, offset=at)
+
+    def free(self):
+        if self.locked:
+            _attempt(self.torch.cuda.cudart().cudaHostUnregister, self.address)
+
+
+_saver = _Saver()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_saver.reset)
 
 
 # The runner.

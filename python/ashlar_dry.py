@@ -22,8 +22,10 @@ tensor is [dtype, shape, strides, device].
     {"ashlar_dry": 1, "torch": ..., "device": {...}, "argv": [...], ...}
     ["F", id, file, line, function]           a frame
     ["S", id, [frames, innermost first]]      a call stack
-    ["K", id, op, inputs, outputs, args, kwargs]
-                                              a kind of call; a tensor in args is {"t": i}
+    ["K", id, op, inputs, outputs, args, kwargs, workspaces]
+                                              a kind of call; a tensor in args is {"t": i}; the last is what cuDNN takes:
+                                              for each pass of a convolution, or the workspace and
+                                              the reserve of a recurrent layer; -1: it was not asked
     ["o", kind, stack, thread, stream, inputs, outputs]
                                               a call, with the storages; thread 1 is autograd's, 2 its own sum of two gradients
     ["b", storage, bytes, device]             born, before the call that made it
@@ -69,6 +71,7 @@ VERSION = 1
 LARGE = 1 << 20  # bytes from which on a new tensor of the CPU has none
 SHADOW = 1 << 24  # elements up to which values are known
 RANDOM = 1 << 20  # the same for those that are drawn, or are weights to be
+MOST_DRAWN = 1 << 29  # elements that are drawn for nothing, a few seconds' work
 aten = torch.ops.aten
 DEVICE = torch.ops.prim.device.default
 
@@ -90,6 +93,7 @@ class Ledger:
         self.alive, self.next = {}, 0
         self.frames, self.stacks, self.kinds, self.dtypes = {}, {}, {}, {}
         self.live = self.peak = 0
+        self.cudnn = None
         self.closed = False
 
     def line(self, *what):
@@ -113,13 +117,8 @@ class Ledger:
         except (NotImplementedError, RuntimeError):
             return -1
         key = s._cdata
-        known = self.alive.get(key)
+        known = self.resized(s)
         if known is not None:
-            size = s.nbytes()
-            if size != known[1]:
-                self.line("r", known[0], size)
-                self.alive[key] = (known[0], size, known[2], known[3])
-                self.count(size - known[1] if known[3] else 0)
             return known[0]
         number, self.next = self.next, self.next + 1
         size, device = s.nbytes(), str(tensor.device)
@@ -129,6 +128,15 @@ class Ledger:
         if on:
             self.count(size)
         return number
+
+    def resized(self, s):
+        """What is known of a storage, which may have another size by now."""
+        known, size = self.alive.get(s._cdata), s.nbytes()
+        if known is not None and size != known[1]:
+            self.line("r", known[0], size)
+            self.alive[s._cdata] = (known[0], size, known[2], known[3])
+            self.count(size - known[1] if known[3] else 0)
+        return known
 
     def gone(self, key, number, _):
         known = self.alive.get(key)
@@ -179,7 +187,10 @@ class Ledger:
         number = self.kinds.get(key)
         if number is None:
             number = self.kinds[key] = len(self.kinds)
-            self.line("K", number, str(func), [self.describe(t) for t in given], [self.describe(t) for t in made], a, k)
+            line = ["K", number, str(func), [self.describe(t) for t in given], [self.describe(t) for t in made], a, k]
+            if self.cudnn is not None and func in ASKED:
+                line.append(self.cudnn.workspaces(func, args, made))
+            self.line(*line)
         return number
 
     def describe(self, x):
@@ -254,11 +265,15 @@ class Recorder(TorchDispatchMode):
         self.off = False  # in a forked process
         self.told = False
         self.makers = {}  # the nodes of the backward pass that made storages
+        self.cuda_random = None  # the state of the generator that stands for CUDA's
+        self.drawn = 0  # numbers that nobody needs
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if func is DEVICE and isinstance(args[0], FakeTensor):
             return torch.device("meta") if args[0].fake_mode.in_kernel_invocation else args[0].fake_device
         kwargs = kwargs or {}
+        if any(map(foreign, types)):
+            return NotImplemented  # it is made of others, which come here by themselves
         if not hasattr(func, "_schema"):
             return func(*args, **kwargs)
         if not self.told and "transformers.utils.import_utils" in sys.modules:
@@ -321,6 +336,60 @@ class Recorder(TorchDispatchMode):
         return s.values
 
     def shadows(self, func, given, args, kwargs):
+        """The values of an operation's results if they are known, else None. The CPU's generator gives the script what it
+        would give without ashlar: CUDA's numbers are drawn apart, and those of large weights are drawn and thrown away."""
+        if torch.Tag.nondeterministic_seeded not in func.tags:
+            return self.values(func, given, args, kwargs)
+        device = given[0].device if given else torch.device(kwargs.get("device") or "cpu")
+        if device.type == "cuda":
+            with self.apart():
+                return self.values(func, given, args, kwargs)
+        values = self.values(func, given, args, kwargs)
+        if values is None:
+            self.draw(func, given, args, kwargs)
+        return values
+
+    @contextlib.contextmanager
+    def apart(self):
+        with unset_fake_temporarily():
+            kept = torch.get_rng_state()
+            if self.cuda_random is not None:
+                torch.set_rng_state(self.cuda_random)
+        try:
+            yield
+        finally:
+            with unset_fake_temporarily():
+                self.cuda_random = torch.get_rng_state()
+                torch.set_rng_state(kept)
+
+    def draw(self, func, given, args, kwargs):
+        """Draw numbers for a tensor without bytes, a piece at a time."""
+        name, piece = func._schema.name, 1 << 20
+        if name in IN_PLACE_RANDOM and given:
+            n, dtype = given[0].numel(), given[0].dtype
+        elif func in FACTORIES and name in ("aten::rand", "aten::randn"):
+            n, dtype = 1, kwargs.get("dtype") or torch.get_default_dtype()
+            for d in args[0]:
+                n *= int(d)
+        else:
+            return
+        if self.drawn + n > MOST_DRAWN:
+            if self.drawn <= MOST_DRAWN:
+                self.note("weights of more than %d elements are not drawn: random numbers of the CPU are others from here on" % MOST_DRAWN)
+            self.drawn = MOST_DRAWN + 1
+            return
+        self.drawn += n
+        with unset_fake_temporarily(), torch.no_grad():
+            buffer = torch.empty(min(n, 2 * piece), dtype=dtype)
+            while n:
+                m = n if n < 2 * piece else piece
+                if given:
+                    func(buffer[:m], *args[1:], **kwargs)
+                else:
+                    func([m], *args[1:], **dict(kwargs, device=None))
+                n -= m
+
+    def values(self, func, given, args, kwargs):
         """What the operation gives on the CPU if all values are known, else None."""
         if func in UNKNOWN or func._schema.name in HEAVY or any(t.numel() > SHADOW for t in given):
             return self.poison(func, args)
@@ -434,7 +503,7 @@ class Recorder(TorchDispatchMode):
         number = node._sequence_nr()
         for s in outputs:
             self.makers.setdefault(s, number)
-        return 2 if func is aten.add.Tensor and self.makers.get(inputs[0], number) != number else 1
+        return 2 if func is aten.add.Tensor and not torch.is_grad_enabled() and self.makers.get(inputs[0], number) != number else 1
 
     def where(self, node):
         """The stack of the script; in the backward pass, of the line whose derivative it is."""
@@ -447,6 +516,12 @@ class Recorder(TorchDispatchMode):
         if sequence_number is not None:
             self.forward[sequence_number() - 1] = stack
         return stack
+
+
+@functools.cache
+def foreign(kind):
+    """Whether tensors of a class do their operations on others, as DTensor does."""
+    return not issubclass(kind, FakeTensor) and kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
 
 
 @functools.cache
@@ -468,6 +543,7 @@ HEAVY = {"aten::" + name for name in (
     "convolution", "convolution_backward", "mm", "addmm", "bmm", "baddbmm", "_cudnn_rnn", "_cudnn_rnn_backward", "cudnn_batch_norm", "native_batch_norm", "_native_batch_norm_legit",
     "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention", "native_group_norm", "_batch_norm_with_update",
     "linalg_svd", "_linalg_svd", "linalg_eigh", "_linalg_eigh", "grid_sampler_2d", "upsample_bilinear2d", "upsample_bicubic2d")}
+IN_PLACE_RANDOM = {"aten::normal_", "aten::uniform_", "aten::bernoulli_", "aten::exponential_", "aten::random_"}
 DRAWN = {"aten::rand", "aten::randn", "aten::normal", "aten::empty", "aten::empty_strided"}
 # Values of these are never known: empty has none, and the others are no tensors' business.
 UNKNOWN = {aten._local_scalar_dense.default, aten._pin_memory.default, aten.is_pinned.default, aten.record_stream.default}
@@ -772,12 +848,12 @@ def pack(r, func, args, kwargs, shadows):
 class record:
     """Records what the code inside would allocate."""
 
-    def __init__(self, path="run.dry.gz", steps=8, argv=None, save=True, card=None, data="real"):
+    def __init__(self, path="run.dry.gz", steps=8, argv=None, save=True, card=None, data="real", world=1, rank=0):
         self.path, self.steps, self.argv, self.save, self.data = path, steps, argv or sys.argv, save, data
-        self.card = card or {}
+        self.card, self.world, self.rank = card or {}, world, rank
         self.done, self.undo, self.counts, self.idle = 0, [], {}, False
         self.optimizing = self.inside = False  # there is an optimizer; a module is being called
-        self.passes = self.highest = 0  # forward passes since the peak last grew, and that peak
+        self.passes = self.highest = self.held = 0  # forward passes since memory last grew, its peak, and the most that one left
 
     def __enter__(self):
         self.present = torch.cuda.is_available()
@@ -786,9 +862,11 @@ class record:
         self.ledger = Ledger(self.path)
         self.ledger.head(torch=torch.__version__, cuda=torch.version.cuda, cudnn=torch.backends.cudnn.version() if torch.version.cuda else None, device=facts, argv=self.argv,
                          steps=self.steps, settings=os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or "",
-                         world={"size": int(os.environ.get("WORLD_SIZE", 1)), "rank": int(os.environ.get("RANK", 0))})
+                         world={"size": self.world, "rank": self.rank})
         self.fake = FakeTensorMode(allow_non_fake_inputs=True, allow_fallback_kernels=False)
         self.recorder = Recorder(self.ledger, self.fake)
+        if torch.version.cuda:
+            self.ledger.cudnn = Cudnn(facts)
         self.fake.__enter__()  # before anything says that there is a GPU
         torch._C._set_only_lift_cpu_tensors(True)
         self.replace(FakeTensorMode, "avoid_device_init", lambda old: property(lambda mode: True))
@@ -879,6 +957,9 @@ class record:
         self.replace(torch, "ctc_loss", self.ctc)
         for mode, name in enumerate(("rnn_relu", "rnn_tanh", "lstm", "gru")):
             self.replace(torch._VF, name, functools.partial(recurrent, mode))
+        self.replace(torch.UntypedStorage, "resize_", self.resizing)
+        if self.world > 1:
+            join(self)
         self.replace(torch.cuda, "stream", lambda old: functools.partial(self.on_stream, old))
 
     # ---- what is read
@@ -959,6 +1040,14 @@ class record:
             return old(probs, targets, *known, *args, **kwargs)
         return ctc_loss
 
+    def resizing(self, old):
+        def resize(storage, size):
+            out = old(storage, size)
+            with self.ledger.lock:
+                self.ledger.resized(storage)
+            return out
+        return resize
+
     def unpinned(self, old):
         @functools.wraps(old)
         def init(loader, *args, **kwargs):
@@ -991,6 +1080,7 @@ class record:
         return call
 
     def tell(self, kind, ts):
+        ts = [getattr(t, "_local_tensor", t) for t in ts]  # of a DTensor what is here
         found = [self.ledger.storage(t) for t in ts if isinstance(t, FakeTensor) and t.device.type == "cuda"]
         if found:
             self.ledger.line("c", kind, found)
@@ -1026,9 +1116,10 @@ class record:
         return call
 
     def passed(self):
-        """A script without an optimizer ends when its peak has not grown for as many forward passes as there would be steps."""
-        self.passes = self.passes + 1 if self.ledger.peak <= self.highest else 0
-        self.highest = self.ledger.peak
+        """A script without an optimizer ends when memory has not grown for as many forward passes as there would be steps:
+        neither the peak nor what a pass leaves, as a cache of keys and values."""
+        self.passes = self.passes + 1 if self.ledger.peak <= self.highest and self.ledger.live <= self.held else 0
+        self.highest, self.held = self.ledger.peak, max(self.held, self.ledger.live)
         if self.steps and self.passes >= self.steps and not self.recorder.off:
             raise Stop()
 
@@ -1196,6 +1287,316 @@ def swap(a, b):
     a.__class__, b.__class__ = b.__class__, a.__class__
     a.__dict__, b.__dict__ = b.__dict__, a.__dict__
     torch._C._swap_tensor_impl(a, b)
+
+
+# ------------------------------------------------------ several processes
+
+
+def join(recording):
+    """Make this process one of several that are not there: nothing is sent, and what comes has the right size."""
+    import torch.distributed as dist
+    from torch.distributed import device_mesh, distributed_c10d
+    from torch.nn.parallel import distributed as parallel
+
+    os.environ.update(WORLD_SIZE=str(recording.world), RANK=str(recording.rank), LOCAL_RANK="0", LOCAL_WORLD_SIZE="1")
+    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+    os.environ.setdefault("MASTER_PORT", "29500")
+
+    def init(old):
+        @functools.wraps(old)
+        def init_process_group(*args, **kwargs):
+            import torch.testing._internal.distributed.fake_pg  # noqa: F401  (it registers the backend)
+
+            return old("fake", rank=recording.rank, world_size=recording.world)
+        return init_process_group
+
+    def group(old):
+        @functools.wraps(old)
+        def new_group(ranks=None, *args, **kwargs):
+            return old(ranks)
+        return new_group
+
+    for module in (dist, distributed_c10d, device_mesh):
+        recording.replace(module, "init_process_group", init)
+        recording.replace(module, "new_group", group)
+    recording.replace(parallel, "_verify_param_shape_across_processes", lambda old: lambda *a, **k: None)  # it reads what came
+    recording.replace(dist, "Reducer", lambda old: Buckets)
+    recording.replace(dist, "Logger", lambda old: Silent)
+
+
+class Silent:
+    """Something that is told a lot and does nothing."""
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *a, **k: None
+
+
+class Buckets(Silent):
+    """The reducer of DistributedDataParallel: buckets as large as all gradients. After the first backward pass they
+    are made anew, in the order in which gradients came."""
+
+    def __init__(self, parameters, indices, limits, group, sparse, cap, unused=False, views=False, names=None, first=1 << 20, *rest):
+        self.parameters, self.cap, self.first, self.as_views = list(parameters), cap, first, views
+        self.order, self.rebuilt, self.missing = [], unused, 0
+        self.lay(indices)
+        self.hooks = [p.register_post_accumulate_grad_hook(functools.partial(self.arrived, i)) for i, p in enumerate(self.parameters)]
+
+    def lay(self, indices):
+        self.buckets, self.views = [], {}  # those before are gone first
+        for bucket in indices:
+            first, at = self.parameters[bucket[0]], 0
+            flat = torch.empty(sum(self.parameters[i].numel() for i in bucket), dtype=first.dtype, device=first.device)
+            self.buckets.append(flat)
+            for i in bucket:
+                p = self.parameters[i]
+                self.views[i], at = flat[at:at + p.numel()].view(p.shape), at + p.numel()
+
+    def prepare_for_backward(self, outputs):
+        self.missing = len(self.parameters)  # without it gradients are only summed up
+
+    def arrived(self, i, p):
+        if not self.missing:
+            return
+        self.missing -= 1
+        if not self.rebuilt:
+            self.order.append(i)
+        if self.as_views:
+            p.grad = self.views[i]
+
+    def _rebuild_buckets(self):
+        import torch.distributed as dist
+
+        if self.rebuilt or not self.order:
+            return False
+        self.rebuilt = True
+        of = [self.parameters[i] for i in self.order]
+        indices, _ = dist._compute_bucket_assignment_by_size(of, [self.first, self.cap], [False] * len(of), self.order)
+        self.lay(indices)
+        return True
+
+    def _remove_autograd_hooks(self):
+        for hook in self.hooks:
+            hook.remove()
+
+
+# ----------------------------------------------------------- cuDNN's choices
+
+
+RECURRENT = {aten._cudnn_rnn.default: 6, aten._cudnn_rnn_backward.default: 10}  # where their sizes begin
+ASKED = {aten.convolution.default, aten.convolution_backward.default, *RECURRENT}
+# Of cudnn_graph.h: kinds of descriptors, what they are made of, and types.
+ENGINE, CONFIG, HEURISTICS, GRAPH, TENSOR, CONVOLUTION, CARD = 2, 3, 4, 15, 17, 1, 38
+HANDLE, DTYPE, INT64, FLOAT, MODE, HEURISTIC, NOTE, DESCRIPTOR, CHAR = 0, 1, 3, 4, 7, 8, 11, 15, 24
+C_TYPES = {HANDLE: ctypes.c_void_p, INT64: ctypes.c_int64, FLOAT: ctypes.c_float, DESCRIPTOR: ctypes.c_void_p, CHAR: ctypes.c_char}
+FORWARD, FILTER, DATA = (10, 700, (704, 705, 703)), (11, 712, (716, 717, 715)), (12, 706, (710, 711, 709))  # x, y, w
+CUDNN_TYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 9}
+
+
+class Cudnn:
+    """Asks cuDNN which kernel it takes for a convolution and what workspace that needs, as PyTorch does. Nothing runs. Where
+    there is no GPU the card is described to it; then it leaves out kernels that ask the driver."""
+
+    def __init__(self, facts):
+        self.facts, self.library, self.made, self.lock = facts, None, [], threading.Lock()
+
+    def load(self):
+        self.of_graph = self.of_heuristics = None  # not to be asked, if what follows fails
+        self.library = ctypes.CDLL("libcudnn.so.9")
+        self.library.cudnnGetVersion.restype = ctypes.c_size_t
+        signature = ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_int64
+        self.library.cudnnBackendSetAttribute.argtypes = *signature, ctypes.c_void_p
+        self.library.cudnnBackendGetAttribute.argtypes = *signature, ctypes.c_void_p, ctypes.c_void_p
+        for name in ("Finalize", "DestroyDescriptor"):
+            getattr(self.library, "cudnnBackend" + name).argtypes = [ctypes.c_void_p]
+        if self.facts["present"]:
+            self.handle = ctypes.c_void_p()
+            self.plainly("cudnnCreate", ctypes.byref(self.handle))
+            self.of_graph, self.of_heuristics = [(800, HANDLE, [self.handle])], []
+            return
+        if self.library.cudnnGetVersion() < 90800:
+            raise OSError("cuDNN before 9.8 knows the GPU of the machine alone")
+        card = self.make(CARD, (2702, CHAR, json.dumps(described(self.facts)).encode()))
+        self.of_graph, self.of_heuristics = [], [(204, DESCRIPTOR, [card])]
+
+    def call(self, name, *args):
+        status = getattr(self.library, "cudnnBackend" + name)(*args)
+        if status:
+            raise OSError("cudnnBackend%s: status %d" % (name, status))
+
+    def make(self, kind, *attributes, whole=True):
+        d = ctypes.c_void_p()
+        self.call("CreateDescriptor", kind, ctypes.byref(d))
+        self.made.append(d)
+        for name, type_, values in attributes:
+            array = (C_TYPES.get(type_, ctypes.c_int) * len(values))(*values)
+            self.call("SetAttribute", d, name, type_, len(values), array)
+        if whole:
+            self.call("Finalize", d)
+        return d
+
+    def read(self, d, name, type_, room):
+        array, n = (C_TYPES.get(type_, ctypes.c_int) * room)(), ctypes.c_int64()
+        self.call("GetAttribute", d, name, type_, room, ctypes.byref(n), array)
+        return list(array[:n.value])
+
+    def workspaces(self, func, args, made):
+        """What a call takes beside its results, -1 for what is not known."""
+        try:
+            with self.lock:
+                if self.library is None:
+                    self.load()
+                return self.recurrent(func, args) if func in RECURRENT else self.convolution(func, args, made)
+        except (OSError, ArithmeticError, AttributeError, KeyError, IndexError, RuntimeError, TypeError, ValueError):
+            return [-1, -1]
+
+    def recurrent(self, func, args):
+        """As RNN.cpp: workspace and reserve of a recurrent layer. cuDNN has no way to ask without a GPU."""
+        if not self.facts["present"]:
+            return [-1, -1]
+        x, at, forward = args[0], RECURRENT[func], func is aten._cudnn_rnn.default
+        mode, hidden, projected, layers, batch_first, dropout, train, both, sizes = args[at:at + 9]
+        if sizes:
+            lengths = [1] * sizes[0]
+            for n in sizes[1:]:
+                for i in range(n):
+                    lengths[i] += 1
+        else:
+            batch, steps = (x.shape[0], x.shape[1]) if batch_first else (x.shape[1], x.shape[0])
+            lengths = [int(steps)] * int(batch)
+        small = {True: (384, 192), False: (256, 128)}[forward][mode >= 2]
+        algorithm = 0  # the standard one
+        if not projected and not sizes and x.dtype != torch.float64 and hidden <= small:
+            algorithm = 3
+        elif not projected and not sizes and x.dtype == torch.float16 and persistent(self.facts, mode, hidden, layers, both, int(x.shape[-1]), len(lengths)):
+            algorithm = 1
+        kind = CUDNN_TYPES[x.dtype]
+        precision = kind if x.dtype == torch.float64 else 0
+        math = 1 if x.dtype == torch.float16 else 0 if torch.backends.cudnn.allow_tf32 else 3
+        call, made = self.plainly, []
+        try:
+            for name in ("Dropout", "RNN", "RNNData"):
+                made.append((name, ctypes.c_void_p()))
+                call("cudnnCreate%sDescriptor" % name, ctypes.byref(made[-1][1]))
+            drop, layer, data = (d for _, d in made)
+            states = ctypes.c_size_t()
+            call("cudnnDropoutGetStatesSize", self.handle, ctypes.byref(states))
+            p = float(dropout) if train else 0.0
+            call("cudnnRestoreDropoutDescriptor", drop, self.handle, ctypes.c_float(p), ctypes.c_void_p(512 if p else None), ctypes.c_size_t(states.value if p else 0), ctypes.c_ulonglong(0))
+            call("cudnnSetRNNDescriptor_v8", layer, algorithm, mode, 2, int(both), 0, kind, precision, math, int(x.shape[-1]), hidden, projected or hidden, layers, drop, int(not sizes))
+            array = (ctypes.c_int * len(lengths))(*lengths)
+            call("cudnnSetRNNDataDescriptor", data, kind, 1 if sizes else 0, max(lengths), len(lengths), int(x.shape[-1]), array, None)
+            work, reserve = ctypes.c_size_t(), ctypes.c_size_t()
+            call("cudnnGetRNNTempSpaceSizes", self.handle, layer, int(bool(train)), data, ctypes.byref(work), ctypes.byref(reserve))
+            return [work.value, reserve.value]
+        finally:
+            for name, d in reversed(made):
+                getattr(self.library, "cudnnDestroy%sDescriptor" % name)(d)
+
+    def plainly(self, name, *args):
+        status = getattr(self.library, name)(*args)
+        if status:
+            raise OSError("%s: status %d" % (name, status))
+
+    def convolution(self, func, args, made):
+        """The workspaces of a convolution, or of its gradients of input and weight."""
+        if func is aten.convolution.default:
+            (x, w), y, rest, passes = args[:2], made[0], args[3:], (True,)
+        else:
+            (y, x, w), rest, passes = args[:3], args[4:], args[10][:2]
+        if torch.backends.cudnn.benchmark:  # then it is a matter of time
+            return [-1] * len(passes)
+        stride, padding, dilation, transposed = ([int(n) for n in rest[0]], [int(n) for n in rest[1]], [int(n) for n in rest[2]], rest[3])
+        last = x.dtype != torch.float64 and any(map(channels_last, (x, w)))
+        shapes = [[int(n) for n in t.shape] for t in (x, y, w)]
+        if len(shapes[0]) == 3:
+            shapes = [s[:2] + [1] + s[2:] for s in shapes]
+            stride, padding, dilation = [1] + stride[-1:], [0] + padding[-1:], [1] + dilation[-1:]
+        space = len(shapes[0]) - 2
+        stride, padding, dilation = ((list(p) * space)[:space] if len(p) == 1 else list(p) for p in (stride, padding, dilation))
+        kinds = [FORWARD] if func is aten.convolution.default else [DATA, FILTER]
+        if transposed:
+            shapes[:2] = shapes[1::-1]
+            kinds = [{FORWARD: DATA, DATA: FORWARD}.get(k, k) for k in kinds]
+        return [self.workspace(k, x.dtype, shapes, last, stride, padding, dilation) if wanted else 0 for k, wanted in zip(kinds, passes)]
+
+    def workspace(self, kind, dtype, shapes, last, stride, padding, dilation):
+        """As Conv_v8.cpp: that of the first of cuDNN's proposals which PyTorch does not refuse."""
+        number, first, places = kind
+        self.made = []
+        try:
+            tensors = [self.make(TENSOR, (906, INT64, [ord(name)]), (900, INT64, [32]), (901, DTYPE, [CUDNN_TYPES[dtype]]), (902, INT64, s), (903, INT64, strides(s, last)))
+                       for name, s in zip("xyw", shapes)]
+            how = self.make(CONVOLUTION, (100, DTYPE, [1 if dtype == torch.float64 else 0]), (101, MODE, [1]), (106, INT64, [len(stride)]), (103, INT64, stride),
+                            (105, INT64, padding), (104, INT64, padding), (102, INT64, dilation))
+            operation = self.make(number, (first, FLOAT, [1.0]), (first + 1, FLOAT, [0.0]), (first + 2, DESCRIPTOR, [how]), *((at, DESCRIPTOR, [t]) for at, t in zip(places, tensors)))
+            graph = self.make(GRAPH, *self.of_graph, (801, DESCRIPTOR, [operation]))
+            for mode in (0, 2):  # instant, fallback
+                proposals = self.make(HEURISTICS, (201, DESCRIPTOR, [graph]), (200, HEURISTIC, [mode]), *self.of_heuristics)
+                for config in self.proposals(proposals):
+                    if not self.refused(config, dtype, len(stride) == 3 and kind is DATA):
+                        return self.read(config, 303, INT64, 1)[0]
+            return -1
+        finally:
+            for d in reversed(self.made):
+                self.library.cudnnBackendDestroyDescriptor(d)
+            self.made = []
+
+    def proposals(self, heuristics):
+        n = ctypes.c_int64()
+        self.call("GetAttribute", heuristics, 202, DESCRIPTOR, 0, ctypes.byref(n), None)
+        configs = [self.make(CONFIG, whole=False) for _ in range(n.value)]
+        self.call("GetAttribute", heuristics, 202, DESCRIPTOR, len(configs), ctypes.byref(n), (ctypes.c_void_p * len(configs))(*configs))
+        return configs[:n.value]  # not all that were counted can be had
+
+    def refused(self, config, dtype, broken):
+        """Whether PyTorch leaves a kernel out."""
+        engine = self.make(ENGINE, whole=False)
+        n = ctypes.c_int64()
+        self.call("GetAttribute", config, 300, DESCRIPTOR, 1, ctypes.byref(n), ctypes.byref(engine))
+        notes = self.read(engine, 1303, NOTE, 16)
+        tensor_core, converts, random = 0 in notes, 1 in notes, 4 in notes
+        if broken and self.read(engine, 1301, INT64, 1)[0] == 23:
+            return True
+        return converts or random and torch.backends.cudnn.deterministic or tensor_core and dtype == torch.float32 and not torch.backends.cudnn.allow_tf32
+
+
+def persistent(facts, mode, hidden, layers, both, width, batch):
+    """Whether PyTorch chooses the persistent algorithm for a recurrent layer in fp16."""
+    (major, minor), processors = facts["capability"], facts["processors"]
+    if layers != 1 or hidden > 1024 or both or hidden % 128 or width % 128 or major < 8 or processors < 98 or minor == 6 or mode == 3:
+        return False
+    return batch % 8 == 0 and batch <= 128 and (mode == 2 or batch < 96 or hidden < 896)
+
+
+def described(facts):
+    """A card as cuDNN knows it. What a shared memory and a multiprocessor hold depends on the generation."""
+    major, minor = facts["capability"]
+    shared, blocks = {(8, 0): (166912, 32), (8, 6): (101376, 16), (8, 9): (101376, 24), (9, 0): (232448, 32), (10, 0): (232448, 32), (12, 0): (101376, 24)}.get((major, minor), (232448, 32))
+    return {
+        "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "regsPerBlock": 65536, "multiProcessorCount": facts["processors"], "warpSize": 32,
+        "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": shared, "reservedSharedMemoryPerBlock": 1024, "maxRegistersPerSM": 65536, "maxCtasPerSM": blocks,
+        "maxThreadsPerBlock": 1024, "maxThreadsPerSM": facts["threads"], "pciDeviceId": 6, "isTccDriver": 0, "supportCoopLaunch": 1, "totalGlobalMem": facts["total_bytes"],
+        "smClockRateKHz": 1980000, "memClockRateKHz": 3201000, "l2CacheSize": 62914560, "cudaDeviceId": 0, "deviceVer": 100 * major + 10 * minor, "driverVer": 13000,
+        "deviceName": facts["name"]}
+
+
+def channels_last(t):
+    return torch._prims_common.suggest_memory_format(t) in (torch.channels_last, torch.channels_last_3d)
+
+
+def strides(shape, last):
+    """Of a tensor that lies close, with the channels last or not."""
+    order = range(len(shape) - 1, -1, -1) if not last else (1, *range(len(shape) - 1, 1, -1), 0)
+    out, step = [0] * len(shape), 1
+    for d in order:
+        out[d] = step
+        step *= shape[d]
+    return out
 
 
 # ----------------------------------------------- machines that have no GPU
@@ -1371,6 +1772,8 @@ def main():
     p.add_argument("--data", choices=("real", "fake"), default="real", help="fake: the first batch of each DataLoader is loaded, the others are copies of it")
     p.add_argument("--no-save", action="store_true", help="torch.save and safetensors write nothing")
     p.add_argument("--card", type=json.loads, default={}, help="what the GPU is, as JSON: name, total_bytes, capability, processors, threads")
+    p.add_argument("--world", type=int, default=1, help="the script is one process of so many (default 1)")
+    p.add_argument("--rank", type=int, default=0, help="which of them (default 0)")
     p.add_argument("-m", dest="module", action="store_true", help="script is the name of a module")
     p.add_argument("script")
     p.add_argument("args", nargs=argparse.REMAINDER)
@@ -1378,7 +1781,7 @@ def main():
     sys.argv = [o.script] + o.args
     if not o.module:
         sys.path[0] = os.path.dirname(os.path.abspath(o.script))
-    with record(o.out, o.steps, list(sys.argv), not o.no_save, o.card, o.data):
+    with record(o.out, o.steps, list(sys.argv), not o.no_save, o.card, o.data, o.world, o.rank):
         if o.module:
             runpy.run_module(o.script, run_name="__main__", alter_sys=True)
         else:

@@ -166,7 +166,7 @@ class TestVerdict(CallbackCase):
         self.assertEqual(self.warnings(), ["ashlar: no verdict: no command ashlar beside Python or on PATH; set ASHLAR_BIN"])
 
     def test_finds_the_command(self):
-        find, given = self.callbacks.command, os.environ.pop("ASHLAR_BIN")
+        find, given = self.callbacks.recorder()._command, os.environ.pop("ASHLAR_BIN")
         with mock.patch.object(sys, "executable", os.path.join(self.folder, "python")):
             os.environ["PATH"] = self.tools
             self.assertEqual(find(), given)

@@ -119,10 +119,29 @@ func (b *builder) spans(rec uint8, where string, items []pickle.Value) ([]span, 
 			}
 			return nil, fmt.Errorf("item %d of %s is %s instead of %s", at, where, what, recNames[rec])
 		}
+		if err := b.give(rec, n); err != nil {
+			return nil, err
+		}
 		out = append(out, span{first, n})
 		at += n
 	}
 	return out, nil
+}
+
+// give counts rows that lists name. No row is given away twice: a file could name
+// the same one very often.
+func (b *builder) give(rec uint8, n int) error {
+	rows := b.events.Len()
+	switch rec {
+	case recSegment:
+		rows = b.segments.n
+	case recAnnotation:
+		rows = b.annotations.n
+	}
+	if b.given[rec] += n; b.given[rec] > rows {
+		return fmt.Errorf("%s is listed twice", recNames[rec])
+	}
+	return nil
 }
 
 // traceSpans returns the events of each list in a list of lists. One list of
@@ -157,19 +176,6 @@ func (b *builder) traceSpans(key, v pickle.Value) ([][]span, error) {
 
 // finish makes the traces.
 func (b *builder) finish(f *File, p *parts) error {
-	for _, s := range []struct {
-		spans []span
-		rows  int
-		rec   uint8
-	}{
-		{slices.Concat(slices.Concat(p.traces...), slices.Concat(p.hostTraces...)), b.events.Len(), recEvent},
-		{slices.Concat(p.segments, p.hostSegments), b.segments.n, recSegment},
-		{p.annotations, b.annotations.n, recAnnotation},
-	} {
-		if total(s.spans) > s.rows {
-			return fmt.Errorf("%s is listed twice", recNames[s.rec])
-		}
-	}
 	if n := max(len(p.traces), len(p.hostTraces)); n > maxDevices {
 		return fmt.Errorf("traces of %d devices: %s", n, damaged)
 	}

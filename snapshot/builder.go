@@ -30,9 +30,10 @@ type builder struct {
 
 	frames      []trace.FrameID // of the stack being made
 	frameExtras map[string]int32
-	expanded    int    // values in Extras
-	reserved    uint64 // bytes of all segments
-	moved       uint64 // bytes of all events
+	expanded    int                // values in Extras
+	given       [len(recNames)]int // events, segments and annotations that lists have named
+	reserved    uint64             // bytes of all segments
+	moved       uint64             // bytes of all events
 	shared      map[pickle.Value]expanded
 
 	// problem is the first dictionary that looks like one of the known things

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -17,6 +18,9 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/test/short"
 )
+
+// maxRefused is the most memory that a small file may take before it is refused.
+const maxRefused = 96 << 20
 
 // Files that want to do harm, or that are something else, are refused in one
 // line that says what they are.
@@ -55,6 +59,8 @@ func TestHostile(t *testing.T) {
 		{"memo bomb", memoBomb(), "values in fields of no known meaning"},
 		{"memo bomb of dictionaries", dictBomb(), "values in fields of no known meaning"},
 		{"blocks of many segments", blocksBomb(), "a block is listed twice"},
+		{"events of many lists", listsBomb() + "eu.", "an event is listed twice"},
+		{"events of many lists, cut", listsBomb(), "an event is listed twice"},
 		{"deep lists", "\x80\x02" + strings.Repeat("]", 100_000) + strings.Repeat("a", 99_999) + ".", "containers inside each other above the limit of 200"},
 		{"deep marks", "\x80\x02" + strings.Repeat("](", 100_000), "containers inside each other above the limit of 200"},
 		{"deep JSON", strings.Repeat("[", 100_000), "containers inside each other above the limit of 200"},
@@ -109,9 +115,15 @@ func TestHostile(t *testing.T) {
 			if tt.want == "a decompression bomb" {
 				short.Skip(t)
 			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
 			f, err := read1([]byte(tt.data))
+			runtime.ReadMemStats(&after)
 			if err == nil {
 				t.Fatalf("it was read: %+v", f)
+			}
+			if n := after.TotalAlloc - before.TotalAlloc; n > maxRefused {
+				t.Errorf("%d bytes were allocated", n)
 			}
 			if tt.name == "JSON number" { // cut short: nothing is left
 				tt.want = "ends early"
@@ -145,6 +157,21 @@ func dictBomb() string {
 		b.WriteString("u")
 	}
 	b.WriteString("u.")
+	return b.String()
+}
+
+// listsBomb has very many times the list of its events, which no run stands for: they
+// are in reverse.
+func listsBomb() string {
+	const events, lists = 1000, 10_000
+	get := func(i int) string { return "j" + string(binary.LittleEndian.AppendUint32(nil, uint32(i))) }
+	var b, reverse strings.Builder
+	b.WriteString("\x80\x04}(\x8c\x08segments]\x8c\x0ddevice_traces](")
+	for i := range events {
+		b.WriteString("}(\x8c\x06action\x8c\x05alloc\x8c\x04addrK\x00\x8c\x04sizeK\x01u\x940")
+		reverse.WriteString(get(events - 1 - i))
+	}
+	b.WriteString("](" + reverse.String() + "e\x94" + strings.Repeat(get(events), lists))
 	return b.String()
 }
 

@@ -22,23 +22,26 @@ func (b *builder) salvage(f *File, end *pickle.TruncatedError) error {
 		where = "in " + b.Text(id)
 		switch trace.StringID(id) {
 		case keySegments:
-			p.segments = b.looseSpans(recSegment, u.Open)
+			p.segments, err = b.looseSpans(recSegment, u.Open)
 		case keyHostSegments:
 			p.hasHost = true
-			p.hostSegments = b.looseSpans(recSegment, u.Open)
+			p.hostSegments, err = b.looseSpans(recSegment, u.Open)
 		case keyDeviceTraces:
-			p.traces = b.looseTraces(u.Open)
+			p.traces, err = b.looseTraces(u.Open)
 		case keyHostTraces:
 			p.hasHost = true
-			p.hostTraces = b.looseTraces(u.Open)
+			p.hostTraces, err = b.looseTraces(u.Open)
 		case keyAnnotations:
-			p.annotations = b.looseSpans(recAnnotation, u.Open)
+			p.annotations, err = b.looseSpans(recAnnotation, u.Open)
 		}
 	} else if len(u.Open) > 0 && b.machine.KindOf(u.Open[0]) == pickle.List {
-		p.segments = b.looseSpans(recSegment, u.Open)
+		p.segments, err = b.looseSpans(recSegment, u.Open)
 		where = "in the list of segments"
 	} else if len(u.Pairs) > 0 {
 		where = "between two parts"
+	}
+	if err != nil {
+		return err
 	}
 	if err := b.finish(f, &p); err != nil {
 		return err
@@ -55,53 +58,62 @@ func (b *builder) salvage(f *File, end *pickle.TruncatedError) error {
 
 // looseSpans returns the rows of one table among values on the stack: those in
 // the list that was being read and those not yet in it.
-func (b *builder) looseSpans(rec uint8, open []pickle.Value) []span {
+func (b *builder) looseSpans(rec uint8, open []pickle.Value) ([]span, error) {
 	var out []span
 	for i, v := range open {
 		if got, first, n, ok := v.AsRun(); ok {
-			if got == rec {
-				out = append(out, span{first, n})
+			if got != rec {
+				continue
 			}
+			if err := b.give(rec, n); err != nil {
+				return nil, err
+			}
+			out = append(out, span{first, n})
 			continue
 		}
 		if b.machine.KindOf(v) != pickle.List || i > 0 {
 			break // inside the next thing
 		}
-		out = append(out, b.looseSpans(rec, b.machine.Items(v))...)
+		inner, err := b.looseSpans(rec, b.machine.Items(v))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, inner...)
 	}
-	return out
+	return out, nil
 }
 
 // looseTraces does the same for a list of lists of events.
-func (b *builder) looseTraces(open []pickle.Value) [][]span {
+func (b *builder) looseTraces(open []pickle.Value) ([][]span, error) {
 	var out [][]span
-	add := func(v pickle.Value) bool {
-		if rec, first, n, ok := v.AsRun(); ok {
-			if rec != recEvent {
-				return false
-			}
+	add := func(v pickle.Value) (bool, error) {
+		rec, first, n, ok := v.AsRun()
+		switch {
+		case ok && rec == recEvent:
 			if len(out) == 0 {
 				out = append(out, nil)
 			}
 			out[len(out)-1] = append(out[len(out)-1], span{first, n})
-			return true
+			return true, b.give(rec, n)
+		case ok || b.machine.KindOf(v) != pickle.List:
+			return false, nil // inside the next event
 		}
-		if b.machine.KindOf(v) != pickle.List {
-			return false // inside the next event
-		}
-		out = append(out, b.looseSpans(recEvent, b.machine.Items(v)))
-		return true
+		spans, err := b.looseSpans(recEvent, b.machine.Items(v))
+		out = append(out, spans)
+		return true, err
 	}
 	for i, v := range open {
 		if i == 0 { // the outer list
 			for _, item := range b.machine.Items(v) {
-				add(item)
+				if _, err := add(item); err != nil {
+					return nil, err
+				}
 			}
-		} else if !add(v) {
-			break
+		} else if ok, err := add(v); !ok || err != nil {
+			return out, err
 		}
 	}
-	return out
+	return out, nil
 }
 
 // content counts what a file has.

@@ -57,6 +57,22 @@ func Launch(ctx context.Context) (*Browser, error) {
 }
 
 // chromium drives a tab by the protocol of Chromium's developer tools.
+// LaunchWarm starts Chromium and shows an empty page: a browser runs already when
+// somebody works.
+func LaunchWarm(ctx context.Context) (*Browser, error) {
+	b, err := Launch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	blank, err := b.Open("about:blank", 1600, 900, false)
+	if err != nil {
+		b.Close()
+		return nil, err
+	}
+	blank.Close()
+	return b, nil
+}
+
 type chromium struct {
 	ctx context.Context
 	end context.CancelFunc

@@ -48,5 +48,5 @@ func (p *Page) chromium() (*chromium, error) {
 	if c, ok := p.driver.(*chromium); ok {
 		return c, nil
 	}
-	return nil, errors.New("printing is tested with Chromium alone")
+	return nil, errors.New("Chromium alone does that")
 }

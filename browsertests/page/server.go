@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A Server is a running ashlar view.
+// A Server is a running ashlar view, or ashlar watch.
 type Server struct {
 	Address string // http://127.0.0.1:PORT/TOKEN/
 	Started time.Time
@@ -22,7 +22,16 @@ type Server struct {
 
 // Serve starts ashlar view on files and waits for the address that it prints.
 func Serve(ashlar string, files ...string) (*Server, error) {
-	cmd := exec.Command(ashlar, append([]string{"view", "--no-open"}, files...)...)
+	return start(ashlar, append([]string{"view", "--no-open"}, files...)...)
+}
+
+// Watch starts ashlar watch with some flags, and waits for the address of its page.
+func Watch(ashlar string, flags ...string) (*Server, error) {
+	return start(ashlar, append([]string{"watch"}, flags...)...)
+}
+
+func start(ashlar string, args ...string) (*Server, error) {
+	cmd := exec.Command(ashlar, args...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -35,13 +44,13 @@ func Serve(ashlar string, files ...string) (*Server, error) {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if line := lines.Text(); strings.HasPrefix(line, "http://127.0.0.1:") {
-			s.Address = line
+			s.Address, _, _ = strings.Cut(line, "#")
 			go func() { _, _ = io.Copy(io.Discard, out) }()
 			return s, nil
 		}
 	}
 	err = s.Close()
-	return nil, errors.Join(fmt.Errorf("ashlar view printed no address: %s", s.errors), err)
+	return nil, errors.Join(fmt.Errorf("ashlar %s printed no address: %s", args[0], s.errors), err)
 }
 
 // PID is the process of the server.
@@ -57,7 +66,7 @@ func (s *Server) Close() error {
 		return err
 	case <-time.After(10 * time.Second):
 		_ = s.cmd.Process.Kill()
-		return errors.New("ashlar view did not stop within 10 s")
+		return errors.New("ashlar did not stop within 10 s")
 	}
 }
 

@@ -17,8 +17,9 @@ import (
 
 // anonymousFlags are the flags of commands that can leave names out.
 type anonymousFlags struct {
-	on   bool
-	salt string
+	on    bool
+	salt  string
+	given func() bool // whether there is a salt, which may be empty
 }
 
 // minSalt is the shortest salt that nobody guesses.
@@ -27,14 +28,15 @@ const minSalt = 16
 func addAnonymousFlags(cmd *cobra.Command, a *anonymousFlags) {
 	cmd.Flags().BoolVar(&a.on, "anonymous", false, "leave out names: files, functions, annotations, metadata, notes")
 	cmd.Flags().StringVar(&a.salt, "salt", "", "with --anonymous: `TEXT` under which the same names become the same words in several files, such as those of ranks (default random)")
+	a.given = func() bool { return cmd.Flags().Changed("salt") }
 }
 
 // check looks at the flags.
 func (a *anonymousFlags) check() error {
 	switch {
-	case a.salt != "" && !a.on:
+	case a.given() && !a.on:
 		return fmt.Errorf("--salt is for --anonymous: give it too")
-	case a.salt != "" && len(a.salt) < minSalt:
+	case a.given() && len(a.salt) < minSalt:
 		return fmt.Errorf("--salt has %d letters: give at least %d, or names can be found by trying salts", len(a.salt), minSalt)
 	}
 	return nil

@@ -24,16 +24,17 @@ func TestAttack(t *testing.T) {
 	}
 	g.Small = true
 	dir := t.TempDir()
+	cases := short.Some(g.Sweep(), 10)
 	for range short.Times(200) {
-		c := g.Next()
+		cases = append(cases, g.Next())
+	}
+	for _, c := range cases {
 		file := filepath.Join(dir, c.Name)
 		if err := os.WriteFile(file, c.Data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for _, line := range c.Commands[:1] {
-			if wrong := c.Judge(runAttack(t, line, file, g.Good)); len(wrong) > 0 {
-				t.Errorf("%s: %s: %q", c.What, line, wrong)
-			}
+		if wrong := c.Judge(runAttack(t, c.Commands[0], file, g.Good)); len(wrong) > 0 {
+			t.Errorf("%s: %s: %q", c.What, c.Commands[0], wrong)
 		}
 	}
 }

@@ -171,7 +171,7 @@ func sidesOf(ctx context.Context, std stdio, table *diff.Table, arg string, at [
 	defer p.stop()
 	r := run.New(t, nil)
 	r.Progress = p.update
-	sides, err := table.Sides(ctx, diff.Source{File: in.Name, Run: r, Reason: why}, at)
+	sides, err := table.Sides(ctx, diff.Source{File: in.Name, Run: r, Reason: why, Contradictions: in.Snapshot.Contradictions}, at)
 	if err != nil {
 		return nil, failed(ctx, err)
 	}

@@ -95,7 +95,7 @@ func (r *rankReader) snapshot(ctx context.Context, arg string, f *snapshot.File)
 		p := startProgress(r.std, 0, "events of "+name+" replayed")
 		loaded := run.New(t, nil)
 		loaded.Progress = p.update
-		rank, err := r.table.Rank(ctx, diff.Source{File: f.Name, Run: loaded}, name)
+		rank, err := r.table.Rank(ctx, diff.Source{File: f.Name, Run: loaded, Contradictions: f.Contradictions}, name)
 		p.stop()
 		if err != nil {
 			return failure{err}

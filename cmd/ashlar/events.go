@@ -92,7 +92,7 @@ func listEvents(ctx context.Context, std stdio, in *input.Input, f *filter, o *e
 	out := bufio.NewWriterSize(std.out, 64<<10)
 	var p eventPrinter = text.NewEvents(out, line, start, std.style())
 	if o.json {
-		p = export.NewEvents(out, line, start, in.Name, why)
+		p = export.NewEvents(out, line, start, in.Snapshot, why)
 	} else if why != "" {
 		std.errorf("%s: %s", in.Name, why)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/plan"
 	"github.com/ashlar-mem/ashlar/internal/plan/cards"
@@ -146,7 +147,7 @@ func traceText(w io.Writer, file string, fits *bool) error {
 
 // against holds a run that was not made against a recording.
 func against(ctx context.Context, std stdio, file string, d *deviceFlag, curve int, compare func(*run.Run, int) (*plan.Against, error)) (*plan.Against, error) {
-	_, t, why, err := readReplayable(ctx, std, file, d)
+	f, t, why, err := readReplayable(ctx, std, file, d)
 	if err != nil {
 		return nil, err
 	}
@@ -158,6 +159,7 @@ func against(ctx context.Context, std stdio, file string, d *deviceFlag, curve i
 	if err != nil {
 		return nil, failed(ctx, fmt.Errorf("--against %s: %w", file, err))
 	}
+	a.Contradictions = answer.Contradictions(f)
 	if why != "" {
 		a.Notes = append(a.Notes, why)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/present/html"
 	"github.com/ashlar-mem/ashlar/internal/view"
@@ -56,7 +57,7 @@ func (o *reportOptions) writeInteractive(ctx context.Context, std stdio, file st
 			return err
 		}
 		files = append(files, view.File{Name: filepath.Base(in.Name), Data: data})
-		about.File, about.Kind = in.Name, in.Kind
+		about.File, about.Kind, about.Contradictions = in.Name, in.Kind, answer.Contradictions(in.Snapshot)
 	}
 	if o.out == "-" {
 		return written(offline.Write(std.out, files...))

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -133,6 +134,16 @@ func start(t *testing.T, stdin io.Reader, args ...string) *program {
 	return p
 }
 
+// hasOpenIn reports whether the program has a file of a folder open, which need not
+// have a name.
+func (p *program) hasOpenIn(dir string) bool {
+	open, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.cmd.Process.Pid))
+	return slices.ContainsFunc(open, func(fd string) bool {
+		name, err := os.Readlink(fd)
+		return err == nil && strings.HasPrefix(name, dir)
+	})
+}
+
 // until waits for something that the program does.
 func (p *program) until(what string, done func() bool) {
 	p.t.Helper()
@@ -212,7 +223,7 @@ func TestInterruptedStuck(t *testing.T) {
 		dir := t.TempDir()
 		mkfifo(t, filepath.Join(dir, "out.stacks.parquet")) // nobody reads it
 		p := start(t, nil, "convert", graphs, filepath.Join(dir, "out.parquet"))
-		p.until("writing", func() bool { return len(leftIn(t, dir)) == 2 })
+		p.until("writing", func() bool { return len(leftIn(t, dir)) == 2 || p.hasOpenIn(dir) })
 		p.ends(exitInput, "ashlar: interrupted\n", signals...)
 		if left := leftIn(t, dir); len(left) != 1 {
 			t.Errorf("%v is left", left)

@@ -20,7 +20,9 @@ func newStats(std stdio) *cobra.Command {
 		Long: `Stats shows what a file says about GPU memory: how much was reserved,
 allocated and requested, at the end and at its peak, and when that was; segments
 by pool, stream and kind; fragmentation, explained; settings; failed requests;
-who holds the memory at the end; and what is not in the file.
+who holds the memory at the end; what empty_cache() would give back; allocations,
+frees, bytes and the hit rate of the cache, by step and stream; what each statistic
+means and whether it is a problem; and what is not in the file.
 
 FILE is a memory snapshot of PyTorch as pickle, JSON or a page of PyTorch's memory
 viewer; a dump of memory_stats() as JSON or as Python prints it, or the table of memory_summary(); or a log or

@@ -233,6 +233,7 @@ func (o *tenantsOptions) run(ctx context.Context, std stdio, q *tenants.Question
 		if r.Checked, err = whatif.Check(ctx, f.Name, loaded); err != nil {
 			return failed(ctx, err)
 		}
+		r.Contradictions = f.Contradictions
 		p.update(i+1, len(q.Runs))
 	}
 	a, err := tenants.Ask(ctx, q)

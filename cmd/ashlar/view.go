@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -63,17 +64,24 @@ the port cannot be used.`,
 	cmd.Flags().StringVar(&o.at, "at", "", "the `PLACE` to open, such as '#/1/timeline'")
 	cmd.Flags().BoolVar(&o.noOpen, "no-open", false, "do not open the browser")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if o.port < 0 || o.port > 65535 {
-			return fmt.Errorf("--port is %d: it must be from 1 to 65535", o.port)
-		}
-		if o.at != "" {
-			if err := view.CheckPlace(o.at); err != nil {
-				return fmt.Errorf("--at: %w", err)
-			}
+		if err := o.check(); err != nil {
+			return err
 		}
 		return o.run(cmd.Context(), std, args)
 	}
 	return cmd
+}
+
+func (o *viewOptions) check() error {
+	if o.port < 0 || o.port > 65535 {
+		return fmt.Errorf("--port is %d: it must be from 1 to 65535", o.port)
+	}
+	if o.at != "" {
+		if err := view.CheckPlace(o.at); err != nil {
+			return fmt.Errorf("--at: %w", err)
+		}
+	}
+	return nil
 }
 
 func (o *viewOptions) run(ctx context.Context, std stdio, files []string) error {
@@ -101,18 +109,26 @@ func (o *viewOptions) run(ctx context.Context, std stdio, files []string) error 
 	if err != nil {
 		return failure{err}
 	}
+	if err := o.announce(std, std.out, s); err != nil {
+		return failure{err}
+	}
+	if err := s.Serve(ctx); err != nil {
+		return failure{fmt.Errorf("the page cannot be served any more: %w", err)}
+	}
+	return nil
+}
+
+// announce says where a page is, and opens it if it should be.
+func (o *viewOptions) announce(std stdio, w io.Writer, s *view.Server) error {
 	address := s.Address() + o.at
-	if _, err := fmt.Fprintln(std.out, address); err != nil {
-		return failure{fmt.Errorf("writing the address: %w", err)}
+	if _, err := fmt.Fprintln(w, address); err != nil {
+		return fmt.Errorf("writing the address: %w", err)
 	}
 	if line := tunnel(s.Port(), os.Getenv); line != "" && std.terminal {
 		std.errorf("to see the page on your own machine, run there and then open the address above:\n  %s", line)
 	}
 	if !o.noOpen {
 		openBrowser(address)
-	}
-	if err := s.Serve(ctx); err != nil {
-		return failure{fmt.Errorf("the page cannot be served any more: %w", err)}
 	}
 	return nil
 }

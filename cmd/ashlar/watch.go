@@ -20,8 +20,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/fleet"
 	"github.com/ashlar-mem/ashlar/internal/hub"
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/view"
 	"github.com/ashlar-mem/ashlar/internal/watch"
@@ -38,6 +40,8 @@ type watchOptions struct {
 	cert, key   string // of metrics
 	tokenFile   string
 	forward     string
+	page        watchPage
+	noNVML      bool
 	once        bool
 	json        bool
 }
@@ -86,7 +90,8 @@ func newWatch(std stdio) *cobra.Command {
 are started with python ashlar.py --watch train.py. It keeps their history, raises
 alarms, and asks a job for the snapshot that explains one.
 
-On a terminal it shows a table, which it draws anew every second; with --json it
+It prints the address of a page with curves, alarms and their snapshots. On a
+terminal a table follows, which is drawn anew every second; with --json it
 prints a line of JSON for each sample and each alarm; with --once it prints the
 state and ends. If another ashlar watch runs, --once asks that one.
 
@@ -126,6 +131,8 @@ or the store or an address cannot be used.`,
 	flags.StringVar(&o.key, "metrics-key", "", "`FILE` with its key")
 	flags.StringVar(&o.tokenFile, "metrics-token-file", "", "`FILE` with the bearer token that Prometheus must send")
 	flags.StringVar(&o.forward, "forward", "", "copy the history to a NATS cluster, `URL`")
+	flags.BoolVar(&o.noNVML, "no-nvml", false, "leave out the processes on this machine's GPUs that do not call ashlar.watch()")
+	o.page.add(cmd)
 	flags.BoolVar(&o.once, "once", false, "print the state and end")
 	flags.BoolVar(&o.json, "json", false, "print JSON: a line for each sample and alarm, or with --once one document")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -167,12 +174,18 @@ func (o *watchOptions) check() ([]*watch.Rule, error) {
 	case o.secured() && (o.metrics == "" || o.cert == "" || o.key == "" || o.tokenFile == ""):
 		return nil, errors.New("--metrics, --metrics-cert, --metrics-key and --metrics-token-file go together: give all of them")
 	}
+	if err := o.page.view.check(); err != nil {
+		return nil, err
+	}
 	if o.alarms == "" {
 		return watch.ParseRules(watch.DefaultRules)
 	}
+	if err := input.Check(o.alarms); err != nil {
+		return nil, failure{fmt.Errorf("--alarms: %w", err)}
+	}
 	lines, err := os.ReadFile(o.alarms)
 	if err != nil {
-		return nil, failure{fmt.Errorf("--alarms: %w", err)}
+		return nil, failure{fmt.Errorf("--alarms: %s cannot be read: %w", o.alarms, err)}
 	}
 	rules, err := watch.ParseRules(string(lines))
 	if err != nil {
@@ -185,6 +198,7 @@ func (o *watchOptions) check() ([]*watch.Rule, error) {
 func (o *watchOptions) options(rules []*watch.Rule, log func(string)) watch.Options {
 	return watch.Options{
 		Keep: time.Duration(o.store.keep), MaxDisk: *o.maxDisk.value, MaxSnapshot: int64(*o.maxSnapshot.value), Rules: rules, Log: log,
+		Schema: answer.Schema,
 	}
 }
 
@@ -270,6 +284,14 @@ func (o *watchOptions) run(ctx context.Context, std stdio, rules []*watch.Rule) 
 		return failure{err}
 	}
 	std.errorf("jobs reach it at %s", o.listen)
+	out := std.out
+	if o.json {
+		out = std.err // standard output is for the lines
+	}
+	page, err := o.page.start(std, out, s)
+	if err != nil {
+		return failure{err}
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all sync.WaitGroup
@@ -281,7 +303,16 @@ func (o *watchOptions) run(ctx context.Context, std stdio, rules []*watch.Rule) 
 			}
 		})
 	}
+	all.Go(func() {
+		if err := page.Serve(ctx); err != nil {
+			cancel(err)
+		}
+	})
 	all.Go(func() { s.Run(ctx) })
+	if list := o.outsiders(); list != nil {
+		host, _ := os.Hostname() // none is none
+		all.Go(func() { s.WatchProcesses(ctx, host, list) })
+	}
 	if o.forward != "" {
 		to := hub.Options{URL: o.forward, Creds: o.store.creds}
 		all.Go(func() { s.Forward(ctx, func(ctx context.Context) (*hub.Hub, error) { return hub.Open(ctx, to) }) })

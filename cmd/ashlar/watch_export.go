@@ -125,7 +125,7 @@ NAME: see ashlar watch --once. Every command of ashlar reads the file.`,
 			return errors.New("snapshot needs -o and the name of a file")
 		}
 		return store.with(cmd.Context(), std, func(s *watch.Server) error {
-			r, err := s.OpenSnapshot(cmd.Context(), args[0])
+			r, err := s.Snapshot(cmd.Context(), args[0])
 			if errors.Is(err, hub.ErrNone) {
 				return failure{fmt.Errorf("there is no snapshot %q: ashlar watch --once shows those that there are", args[0])}
 			}

@@ -24,6 +24,9 @@ type whatifOptions struct {
 	memory  boundFlag
 	onOOM   wordFlag
 	empty   emptyCacheFlag
+	noCache bool
+	bucket  bucketFlag
+	order   bool
 	curve   int
 	json    bool
 	device  *deviceFlag
@@ -55,6 +58,13 @@ calls out; step:N leaves them out and makes one before step N; every:N makes one
 before each step whose number is a multiple of N. A recording shows only the
 calls that released something.
 
+Three other flags change the program, each by itself, under the recorded settings
+and under each CONF. --bucket pads the sizes that vary from step to step at the
+same call site: to the next power of a factor (1.25), of two (pow2), or to the
+next size of a list (16MiB,64MiB). --order allocates what is still there after the
+last step before everything else. --no-cache switches the cache off, as
+PYTORCH_NO_CUDA_MEMORY_CACHING=1 does: every request goes to the driver.
+
 The default limit on reserved memory is the recorded one; if none was recorded
 but requests were refused, the highest that the events allow. --limit none turns
 it off. The default device memory is what was free and reserved at the first
@@ -68,7 +78,8 @@ Exit status: 0 answered, whatever the answer; 2 the file, a CONF or a flag is
 wrong, or the command was interrupted, after printing what was known.`,
 		Example: "  ashlar whatif snapshot.pickle --set expandable_segments:True --set max_split_size_mb:128\n" +
 			"  ashlar whatif snapshot.pickle --set \"\" --limit 40GiB --json\n" +
-			"  ashlar whatif snapshot.pickle --empty-cache none",
+			"  ashlar whatif snapshot.pickle --empty-cache none\n" +
+			"  ashlar whatif snapshot.pickle --no-cache --bucket 1.25 --order",
 		Args: oneFile,
 	}
 	flags := cmd.Flags()
@@ -78,6 +89,9 @@ wrong, or the command was interrupted, after printing what was known.`,
 	o.onOOM = wordFlag{whatif.OnOOMDie, []string{whatif.OnOOMDie, whatif.OnOOMSkip}}
 	flags.Var(&o.onOOM, "on-oom", "at a request that fails: die (end there), or skip (leave it out and continue, as a program that catches the error)")
 	flags.Var(&o.empty, "empty-cache", "call empty_cache() otherwise than recorded: none, step:N or every:N")
+	flags.BoolVar(&o.noCache, "no-cache", false, "send every request to the driver, as PYTORCH_NO_CUDA_MEMORY_CACHING=1")
+	flags.Var(&o.bucket, "bucket", "pad the sizes that vary: a factor such as 1.25, pow2, or a list of sizes")
+	flags.BoolVar(&o.order, "order", false, "allocate what stays before everything else")
 	flags.IntVar(&o.curve, "curve", 0, "with --json: the memory curve of each run in `N` points")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
@@ -110,15 +124,33 @@ func (f *emptyCacheFlag) Type() string { return "WHEN" }
 
 func (f *emptyCacheFlag) String() string { return f.When }
 
+// bucketFlag says how sizes are padded.
+type bucketFlag struct{ whatif.Bucket }
+
+func (f *bucketFlag) Set(s string) (err error) {
+	f.Bucket, err = whatif.ParseBucket(s)
+	return err
+}
+
+func (f *bucketFlag) Type() string { return "SIZES" }
+
+func (f *bucketFlag) String() string { return f.Text }
+
 // question reads the flags, as far as they do not depend on the file.
 func (o *whatifOptions) question() (whatif.Question, error) {
-	q := whatif.Question{SkipOOM: o.onOOM.value == whatif.OnOOMSkip, Points: o.curve, EmptyCache: o.empty.EmptyCache}
-	runs := len(o.confs) + 1
-	if o.empty.When != "" {
-		runs++
+	q := whatif.Question{
+		SkipOOM: o.onOOM.value == whatif.OnOOMSkip, Points: o.curve,
+		EmptyCache: o.empty.EmptyCache, NoCache: o.noCache, Bucket: o.bucket.Bucket, Order: o.order,
 	}
-	if len(o.confs) == 0 && o.limit.text == "" && o.memory.text == "" && o.empty.When == "" {
-		return q, errors.New("nothing to try: give --set CONF, or --limit, --device-memory or --empty-cache for the recorded settings")
+	changes := 0
+	for _, given := range []bool{o.empty.When != "", o.bucket.Text != "", o.order} {
+		if given {
+			changes++
+		}
+	}
+	runs := 2 + len(o.confs) + changes*(len(o.confs)+1)
+	if len(o.confs) == 0 && o.limit.text == "" && o.memory.text == "" && changes == 0 && !o.noCache {
+		return q, errors.New("nothing to try: give --set CONF, or --limit, --device-memory, --empty-cache, --no-cache, --bucket or --order for the recorded settings")
 	}
 	if err := o.checkCurve(runs, "settings"); err != nil {
 		return q, err

@@ -179,6 +179,34 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
+// TestMonitor: NVML alone sees all GPUs of the machine.
+func TestMonitor(t *testing.T) {
+	lib := cudatest.Use(t, "FAKECUDA_DEVICES=3", "CUDA_VISIBLE_DEVICES=2", "FAKECUDA_MEMORY=0x100000000", "FAKECUDA_OTHERS=1000000")
+	m, err := cuda.OpenMonitor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpus, err := m.GPUs()
+	if err != nil || len(gpus) != 3 {
+		t.Fatalf("%v, %v", gpus, err)
+	}
+	if want := (cuda.MonitoredGPU{Index: 1, Name: "Stand-in GPU", UUID: "GPU-a1a1a1a1-a1a1-a1a1-a1a1-a1a1a1a1a1a1"}); gpus[1] != want {
+		t.Errorf("got %+v, want %+v", gpus[1], want)
+	}
+	lib.Processes(2, false)
+	all, err := m.Processes(gpus[1])
+	if err != nil || len(all) != 2 || all[1] != (driver.Process{PID: 2, Used: gib}) {
+		t.Errorf("processes: %v, %v", all, err)
+	}
+	if u, err := m.Usage(gpus[1]); err != nil || u.Total != 4*gib || u.Used != 1000000 {
+		t.Errorf("usage: %+v, %v", u, err)
+	}
+	t.Setenv("ASHLAR_LIBNVML", "/nowhere/libnvidia-ml.so.1")
+	if _, err := cuda.OpenMonitor(); err == nil || !strings.Contains(err.Error(), "/nowhere") {
+		t.Errorf("without NVML: %v", err)
+	}
+}
+
 // TestWithoutNVML: the driver works, only the list of processes is missing.
 func TestWithoutNVML(t *testing.T) {
 	lib := cudatest.Use(t, "ASHLAR_LIBNVML=/nowhere/libnvidia-ml.so.1")

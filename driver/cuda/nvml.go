@@ -50,6 +50,10 @@ const (
 	nvmlUtilization
 	nvmlProcesses3
 	nvmlProcesses2
+	nvmlCount
+	nvmlByIndex
+	nvmlUUID
+	nvmlName
 	nvmlFunctions
 )
 
@@ -63,6 +67,10 @@ var nvmlNames = [nvmlFunctions]string{
 	nvmlUtilization:   "nvmlDeviceGetUtilizationRates",
 	nvmlProcesses3:    "nvmlDeviceGetComputeRunningProcesses_v3",
 	nvmlProcesses2:    "nvmlDeviceGetComputeRunningProcesses_v2",
+	nvmlCount:         "nvmlDeviceGetCount_v2",
+	nvmlByIndex:       "nvmlDeviceGetHandleByIndex_v2",
+	nvmlUUID:          "nvmlDeviceGetUUID",
+	nvmlName:          "nvmlDeviceGetName",
 }
 
 // start loads NVML, once.

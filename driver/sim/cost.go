@@ -53,9 +53,12 @@ func (c costs) interpolate(size uint64) time.Duration {
 	return time.Duration(us * float64(time.Microsecond))
 }
 
-func mallocTime(size uint64) time.Duration { return mallocCost.interpolate(size) }
+// MallocTime estimates how long a driver takes to give memory.
+func MallocTime(size uint64) time.Duration { return mallocCost.interpolate(size) }
 
-func freeTime(size uint64) time.Duration { return freeCost.interpolate(size) }
+// FreeTime estimates how long a driver takes to get memory back, without the wait
+// for the device.
+func FreeTime(size uint64) time.Duration { return freeCost.interpolate(size) }
 
 func mapTime(size, granule uint64) time.Duration {
 	return time.Duration(size/granule) * mapCost.interpolate(granule)

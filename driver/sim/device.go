@@ -146,7 +146,7 @@ func (d *Device) Malloc(size, stream uint64) (addr uint64, err error) {
 		return 0, fmt.Errorf("sim: %w: no addresses for a malloc of %s", driver.ErrOutOfMemory, units.Size(size))
 	}
 	d.held += roundUp(size, page)
-	d.cost += mallocTime(size)
+	d.cost += MallocTime(size)
 	return d.mirror(addr, size), nil
 }
 
@@ -173,7 +173,7 @@ func (d *Device) Free(addr, size uint64) error {
 	}
 	d.followFree(addr)
 	d.segments.giveBack(addr)
-	d.cost += freeTime(size)
+	d.cost += FreeTime(size)
 	d.held -= roundUp(size, page)
 	d.events.completeAll()
 	return nil

@@ -145,7 +145,7 @@ func TestPlaceRandomly(t *testing.T) {
 }
 
 func TestCost(t *testing.T) {
-	if a, b := mallocTime(2<<20), mallocTime(1<<30); a <= 0 || b <= a || mallocTime(16<<30) <= mallocTime(8<<30) {
+	if a, b := MallocTime(2<<20), MallocTime(1<<30); a <= 0 || b <= a || MallocTime(16<<30) <= MallocTime(8<<30) {
 		t.Errorf("2 MiB cost %v, 1 GiB %v", a, b)
 	}
 	if one, four := mapTime(20<<20, 20<<20), mapTime(80<<20, 20<<20); four != 4*one {
@@ -159,7 +159,7 @@ func TestCost(t *testing.T) {
 	if err := d.Free(addr, 100<<20); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := d.Cost(), mallocTime(100<<20)+freeTime(100<<20); got != want {
+	if got, want := d.Cost(), MallocTime(100<<20)+FreeTime(100<<20); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -17,10 +17,17 @@ import (
 	"github.com/ashlar-mem/ashlar/driver/save"
 )
 
-var folder = flag.String("o", ".", "the folder for checkpoints")
+var folder = flag.String("o", "", "the folder for checkpoints; a temporary one if empty")
 
 func main() {
 	flag.Parse()
+	if *folder == "" {
+		var err error
+		if *folder, err = os.MkdirTemp("", "checkpoints"); err != nil {
+			log.Fatal(err)
+		}
+		log.Println("the checkpoints are in", *folder)
+	}
 	if err := run(os.Stdout, open()); err != nil {
 		log.Fatal(err)
 	}

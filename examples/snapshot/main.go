@@ -7,6 +7,7 @@ import (
 	"io"
 	"log"
 	"os"
+	"path/filepath"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
@@ -15,7 +16,7 @@ import (
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
 
-var out = flag.String("o", "snapshot.pickle", "the file to write")
+var out = flag.String("o", filepath.Join(os.TempDir(), "ashlar-example.pickle"), "the file to write")
 
 func main() {
 	flag.Parse()

@@ -1,22 +1,25 @@
 package atomicfile
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 )
 
-// File is a file being written. An ordinary file is a temporary one beside its
-// name until Commit. A pipe or a device is written to as it is: replacing it
-// would destroy it.
+// File is a file being written. An ordinary file has no name until Commit, or a
+// hidden one beside its own where the file system cannot do without. A pipe or a
+// device is written to as it is: replacing it would destroy it.
 type File struct {
 	path      string // as it was given
 	target    string // where links lead
 	file      *os.File
 	temporary bool
+	part      string // the hidden name, "" if it has none
 	size      int64
 }
 
@@ -44,17 +47,31 @@ func Create(path string) (*File, error) {
 		return nil, f.failed(err)
 	}
 	if f.temporary {
-		f.file, err = os.CreateTemp(filepath.Dir(f.target), ".ashlar-*.part")
+		err = f.createTemporary(filepath.Dir(f.target))
 	} else {
 		f.file, err = os.OpenFile(path, os.O_WRONLY, 0)
 	}
 	if err != nil {
 		return nil, f.failed(err)
 	}
-	if f.temporary {
-		unfinished.Store(f.file.Name(), nil)
-	}
 	return f, nil
+}
+
+// partPattern is what hidden names are like.
+const partPattern = ".ashlar-*.part"
+
+func (f *File) createTemporary(dir string) (err error) {
+	removeStale(dir)
+	if f.file = createNameless(dir); f.file != nil {
+		return nil
+	}
+	if f.file, err = os.CreateTemp(dir, partPattern); err != nil {
+		return err
+	}
+	f.part = f.file.Name()
+	unfinished.Store(f.part, nil)
+	lock(f.file)
+	return nil
 }
 
 // maxLinks is how many links Linux follows.
@@ -106,14 +123,33 @@ func (f *File) Commit() error {
 	if err := f.file.Chmod(mode); err != nil {
 		return f.failed(err)
 	}
+	if err := f.name(); err != nil {
+		return f.failed(err)
+	}
 	if err := f.file.Close(); err != nil {
 		return f.failed(err)
 	}
-	if err := os.Rename(f.file.Name(), f.target); err != nil {
+	if err := os.Rename(f.part, f.target); err != nil {
 		return f.failed(err)
 	}
 	f.temporary = false
-	unfinished.Delete(f.file.Name())
+	unfinished.Delete(f.part)
+	return nil
+}
+
+// name gives the file a hidden name if it has none: only a rename replaces what
+// has the name of the target.
+func (f *File) name() error {
+	if f.part != "" {
+		return nil
+	}
+	part := filepath.Join(filepath.Dir(f.target), strings.Replace(partPattern, "*", rand.Text(), 1))
+	unfinished.Store(part, nil)
+	if err := link(f.file, part); err != nil {
+		unfinished.Delete(part)
+		return err
+	}
+	f.part = part
 	return nil
 }
 
@@ -121,17 +157,17 @@ func (f *File) Commit() error {
 // nothing after Commit.
 func (f *File) Abort() {
 	f.file.Close() // possibly closed already
-	if f.temporary {
-		os.Remove(f.file.Name())
-		unfinished.Delete(f.file.Name())
+	if f.temporary && f.part != "" {
+		os.Remove(f.part)
+		unfinished.Delete(f.part)
 	}
 }
 
-// unfinished has the names of all temporary files.
+// unfinished has the hidden names of all files being written.
 var unfinished sync.Map
 
-// RemoveUnfinished removes all temporary files, for a program that ends without
-// Abort.
+// RemoveUnfinished removes all files being written, for a program that ends
+// without Abort.
 func RemoveUnfinished() {
 	unfinished.Range(func(name, _ any) bool {
 		os.Remove(name.(string))

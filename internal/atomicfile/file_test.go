@@ -5,10 +5,13 @@ package atomicfile
 import (
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // target is what a path is before it is written to.
@@ -109,6 +112,12 @@ func same(t *testing.T, got, want map[string]string) {
 }
 
 func TestTargets(t *testing.T) {
+	t.Run("nameless", testTargets)
+	named(t)
+	t.Run("named", testTargets)
+}
+
+func testTargets(t *testing.T) {
 	for _, k := range targets {
 		t.Run(k.name, func(t *testing.T) {
 			dir, path := k.set(t)
@@ -253,6 +262,7 @@ func TestFailure(t *testing.T) {
 
 // A program that ends without Abort leaves what is complete and nothing else.
 func TestRemoveUnfinished(t *testing.T) {
+	named(t)
 	dir, path := target{path: "old"}.set(t)
 	want := tree(t, dir)
 	for _, name := range []string{path, path + "er"} {
@@ -270,6 +280,94 @@ func TestRemoveUnfinished(t *testing.T) {
 	RemoveUnfinished()
 	want["out"] = ""
 	same(t, tree(t, dir), want)
+}
+
+// parts lists the hidden files of a folder.
+func parts(t *testing.T, dir string) []string {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(dir, partPattern))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// named has files with hidden names, as on file systems that need them.
+func named(t *testing.T) {
+	canBeNameless = false
+	t.Cleanup(func() { canBeNameless = true })
+}
+
+// killedIn is the folder in which TestKilled writes and dies; it is not set in its
+// parent.
+const killedIn = "ATOMICFILE_KILLED_IN"
+
+// A process that is killed leaves nothing, or a hidden file that the next one who
+// writes there removes when it is old, but not that of a process which is alive.
+func TestKilled(t *testing.T) {
+	if dir := os.Getenv(killedIn); dir != "" {
+		canBeNameless = filepath.Base(dir) == "nameless"
+		f, err := Create(filepath.Join(dir, "out"))
+		if err == nil {
+			_, err = io.WriteString(f, "new")
+		}
+		if err == nil {
+			err = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+		t.Fatal(err)
+	}
+	for name, left := range map[string]int{"nameless": 0, "named": 1} {
+		dir := filepath.Join(t.TempDir(), name)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if f := createNameless(dir); name == "nameless" && f == nil {
+			continue // a file system that cannot
+		}
+		cmd := exec.Command(os.Args[0], "-test.run", "^TestKilled$")
+		cmd.Env = append(os.Environ(), killedIn+"="+dir)
+		out, _ := cmd.CombinedOutput()
+		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
+			t.Fatalf("%v\n%s", cmd.ProcessState, out)
+		}
+		if got := len(tree(t, dir)) - 1; got != left || len(parts(t, dir)) != left {
+			t.Errorf("%s: %d files are left, want %d", name, got, left)
+		}
+	}
+}
+
+func TestStale(t *testing.T) {
+	named(t)
+	dir := t.TempDir()
+	alive, err := Create(filepath.Join(dir, "alive"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alive.Abort()
+	young, old := filepath.Join(dir, ".ashlar-1.part"), filepath.Join(dir, ".ashlar-2.part")
+	for _, name := range []string{young, old} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{alive.part, old} {
+		if err := os.Chtimes(name, time.Time{}, time.Now().Add(-2*staleAge)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := Create(filepath.Join(dir, "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Abort()
+	want := []string{alive.part, young}
+	slices.Sort(want)
+	if got := parts(t, dir); !slices.Equal(got, want) {
+		t.Errorf("left %q, want %q", got, want)
+	}
+	if err := alive.Commit(); err != nil {
+		t.Error(err)
+	}
 }
 
 func second(_ int, err error) error { return err }

@@ -308,7 +308,7 @@ func (b *builder) moves(key callKey, k *kind, e *event) []eager.Move {
 	if !ok || !slices.Equal(m.bytes, b.bytes) {
 		c := &eager.Call{
 			Op: k.op, In: k.in, Out: slices.Clone(k.out), Fresh: slices.Clone(b.fresh), Args: k.args, Kwargs: k.kwargs,
-			Thread: min(int(e.thread), 1), Stream: int(e.stream),
+			Thread: min(int(e.thread), 1), Stream: int(e.stream), Workspaces: k.workspaces, OnGPU: b.rec.Device.Present,
 		}
 		for i, n := range b.bytes {
 			c.Out[i].Bytes = n

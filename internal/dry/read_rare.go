@@ -111,6 +111,14 @@ func (r *reader) kind(raw []json.RawMessage) error {
 	if len(raw) > 4 && json.Unmarshal(raw[4], &k.args) != nil || len(raw) > 5 && json.Unmarshal(raw[5], &k.kwargs) != nil {
 		return errMalformed
 	}
+	if len(raw) > 6 && json.Unmarshal(raw[6], &k.workspaces) != nil {
+		return errMalformed
+	}
+	for _, n := range k.workspaces {
+		if n < -1 || n > maxBytes {
+			return r.problem("%s has a workspace of %d bytes, which cannot be; %s", k.op, n, rewrite)
+		}
+	}
 	var err error
 	if err = r.hold(len(in) + len(out)); err != nil {
 		return err

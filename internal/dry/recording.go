@@ -83,6 +83,8 @@ type kind struct {
 	in, out []eager.Meta
 	args    []any
 	kwargs  map[string]any
+
+	workspaces []int64 // of each pass of a convolution, by cuDNN; -1: it was not asked
 }
 
 // sparse returns the size that the sparse results of a call would have if they

@@ -116,7 +116,7 @@ func (st *Store) enter(ctx context.Context, f *File) (added bool, err error) {
 }
 
 // AddAlarm enters a snapshot of watch, which stays where it is.
-func (st *Store) AddAlarm(ctx context.Context, s watch.Snapshot) error {
+func (st *Store) AddAlarm(ctx context.Context, s watch.StoredSnapshot) error {
 	number := func(n int) *int64 {
 		v := int64(n)
 		return &v

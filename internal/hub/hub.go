@@ -93,7 +93,11 @@ func Open(ctx context.Context, o Options) (*Hub, error) {
 	}
 	if err != nil {
 		h.Close()
-		return nil, fmt.Errorf("the store %s cannot be opened: %w", h.name(), err)
+		hint := "check that the disk has room and the files are yours"
+		if o.URL != "" {
+			hint = "check the URL, such as nats://HOST:4222, and that the cluster runs with JetStream"
+		}
+		return nil, fmt.Errorf("the store %s cannot be opened (%w): %s", h.name(), err, hint)
 	}
 	return h, nil
 }
@@ -102,13 +106,13 @@ func Open(ctx context.Context, o Options) (*Hub, error) {
 func (o *Options) elsewhere() (connect []nats.Option, err error) {
 	if o.Creds != "" {
 		if _, err := os.Stat(o.Creds); err != nil {
-			return nil, fmt.Errorf("the credentials cannot be read: %w", err)
+			return nil, fmt.Errorf("the credentials %s cannot be read: check the name, and that the file is yours", o.Creds)
 		}
 		connect = append(connect, nats.UserCredentials(o.Creds))
 	}
 	if o.CA != "" {
 		if _, err := os.Stat(o.CA); err != nil {
-			return nil, fmt.Errorf("the certificate cannot be read: %w", err)
+			return nil, fmt.Errorf("the certificate %s cannot be read: check the name, and that the file is yours", o.CA)
 		}
 		connect = append(connect, nats.RootCAs(o.CA))
 	}
@@ -147,6 +151,9 @@ func (h *Hub) Claim(role string) (bool, error) {
 	h.claims = append(h.claims, f)
 	return true, nil
 }
+
+// Local reports whether the messages are in a folder of this machine.
+func (h *Hub) Local() bool { return h.options.URL == "" }
 
 // Connected reports whether the store can be reached now.
 func (h *Hub) Connected() bool { return h.conn.IsConnected() }

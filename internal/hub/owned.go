@@ -40,7 +40,11 @@ func socketFile(dir string) string { return filepath.Join(dir, "hub.sock") }
 // own starts the server of a folder, or returns nil if another process has it.
 func own(dir string, l *Listen) (*owned, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("the folder of the store cannot be made: %w", err)
+		var path *os.PathError
+		if errors.As(err, &path) {
+			err = path.Err
+		}
+		return nil, fmt.Errorf("%s cannot be the folder of the store (%w): choose one that you can write", dir, err)
 	}
 	lock, err := tryLock(lockFile(dir))
 	if lock == nil || err != nil {

@@ -27,6 +27,7 @@ type Stream struct {
 	hub    *Hub
 	prefix string
 	name   string
+	direct bool // several messages may be asked for at once
 	stream jetstream.Stream
 }
 
@@ -41,11 +42,11 @@ type Message struct {
 // Stream opens a stream, and makes it if it is not there. That of a cluster which
 // is there stays as it is.
 func (h *Hub) Stream(ctx context.Context, o StreamOptions) (*Stream, error) {
-	s := &Stream{hub: h, prefix: o.Prefix + ".", name: o.Name}
+	s := &Stream{hub: h, prefix: o.Prefix + ".", name: o.Name, direct: h.Local()}
 	config := jetstream.StreamConfig{
 		Name: o.Name, Subjects: []string{o.Prefix + ".*"}, Storage: jetstream.FileStorage, MaxAge: o.MaxAge, MaxMsgsPerSubject: o.PerSubject, Replicas: h.replicas(),
 		// Those who follow a leader may answer with what has gone.
-		AllowDirect: h.options.URL == "",
+		AllowDirect: s.direct,
 	}
 	err := h.try(ctx, func(ctx context.Context) (err error) {
 		if h.Owner() {
@@ -121,15 +122,7 @@ func (s *Stream) From(ctx context.Context, subject string, seq uint64) (Message,
 // All returns the messages of a subject in order, for "range"; the error is that
 // of the store.
 func (s *Stream) All(ctx context.Context, subject string) func(yield func(Message, error) bool) {
-	return func(yield func(Message, error) bool) {
-		for seq := uint64(0); ; {
-			m, err := s.From(ctx, subject, seq)
-			if errors.Is(err, ErrNone) || !yield(m, err) || err != nil {
-				return
-			}
-			seq = m.Seq + 1
-		}
-	}
+	return s.AllFrom(ctx, subject, 0)
 }
 
 // bulkWait is how long the next message of a bulk may keep the reader waiting.

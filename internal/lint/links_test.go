@@ -19,10 +19,12 @@ var (
 	scheme    = regexp.MustCompile(`^[a-z]+:`)
 	heading   = regexp.MustCompile(`(?m)^#+ +(.*)$`)
 	linkText  = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	named     = regexp.MustCompile(`<a id="([^"]+)"></a>`)
 	notInSlug = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`)
 )
 
-// anchors returns the names that GitHub gives to the headings of a page.
+// anchors returns the names that GitHub gives to the headings of a page, and those
+// that the page gives itself.
 func anchors(page string) []string {
 	var all []string
 	for _, h := range heading.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {
@@ -33,6 +35,9 @@ func anchors(page string) []string {
 			name = slug + "-" + strconv.Itoa(n)
 		}
 		all = append(all, name)
+	}
+	for _, a := range named.FindAllStringSubmatch(page, -1) {
+		all = append(all, a[1])
 	}
 	return all
 }
@@ -99,7 +104,7 @@ func TestLinks(t *testing.T) {
 
 func TestBrokenLinks(t *testing.T) {
 	files := map[string]string{
-		"a.md":      "# A page: its `name` & [more](b.md)\n\n```\n# not a heading\n```\n## Again\n## Again\n",
+		"a.md":      "# A page: its `name` & [more](b.md)\n\n```\n# not a heading\n```\n## Again\n## Again\n| <a id=\"row\"></a>x |\n",
 		"docs/b.md": "",
 	}
 	open := func(name string) (string, error) {
@@ -115,6 +120,7 @@ func TestBrokenLinks(t *testing.T) {
 		{"![x](../b.md)", "docs/b.md: ../b.md does not exist"},
 		{"[x](../a.md#a-page-its-name--more)", ""},
 		{"[`x`](../a.md#again) [x](../a.md#again-1)", ""},
+		{"[x](../a.md#row)", ""},
 		{"[x](../a.md#again-2)", "docs/b.md: ../a.md#again-2 has no such heading"},
 		{"[x](../a.md#not-a-heading)", "docs/b.md: ../a.md#not-a-heading has no such heading"},
 		{"## Here\n[x](#here)", ""},

@@ -26,7 +26,7 @@ func TestNATS(t *testing.T) {
 }
 
 // usersOfHub are the packages that may import internal/hub.
-var usersOfHub = []string{"internal/hub", "internal/watch", "internal/fleet", "cmd/ashlar"}
+var usersOfHub = []string{"internal/hub", "internal/watch", "internal/fleet", "internal/view/live", "cmd/ashlar"}
 
 // TestHub checks that no public package has a store behind it, directly or through
 // others.

@@ -7,7 +7,7 @@ type Limits struct {
 	String int   // bytes of one text; 64 MiB
 	Long   int   // bytes of one integer; 1,024
 	Bytes  int64 // bytes of the file; 2^46
-	Stack  int   // values on the stack; 2^25
+	Stack  int   // values on the stack; 2^24
 	Values int   // values in containers that the hook does not take; 2^26
 }
 
@@ -22,7 +22,7 @@ func (l Limits) WithDefaults() Limits {
 	or(&l.Memo, 1<<31)
 	or(&l.String, 64<<20)
 	or(&l.Long, 1024)
-	or(&l.Stack, 1<<25)
+	or(&l.Stack, 1<<24)
 	or(&l.Values, 1<<26)
 	l.Depth = min(l.Depth, 1<<15)
 	if l.Bytes <= 0 {

@@ -16,6 +16,8 @@ import (
 
 // Against is a plan beside a recording of the run.
 type Against struct {
+	// Contradictions are what the recording says that cannot be true together.
+	Contradictions []string `json:"contradictions"`
 	// Least is the smallest size that is compared.
 	Least uint64 `json:"least_bytes"`
 	// Matched, Missing and Extra are bytes of allocations that both have, that
@@ -108,7 +110,7 @@ func Compare(ctx context.Context, q Question, r *run.Run, points int) (*Against,
 
 // Compare compares the ledger with a recording. It may add steps to the ledger.
 func (p *Played) Compare(ctx context.Context, r *run.Run, points int) (_ *Against, err error) {
-	c := &comparison{ledger: p.Ledger, run: r, trace: r.Trace, out: &Against{Least: leastCompared, Notes: []string{}, Terms: []TermPair{}, Parts: []PartPair{}}}
+	c := &comparison{ledger: p.Ledger, run: r, trace: r.Trace, out: &Against{Contradictions: []string{}, Least: leastCompared, Notes: []string{}, Terms: []TermPair{}, Parts: []PartPair{}}}
 	c.recordedBirths()
 	if len(c.measured) == 0 {
 		return nil, fmt.Errorf("the recording has no allocation of %s or more: record the whole run, or at least a step", units.Whole(leastCompared))

@@ -111,7 +111,7 @@ var catalogue = []Option{
 	{"shard", "HOW", "ddp:N, ddp-view:N, fsdp:N, fsdp-mixed:N (bf16 over fp32), zero1:N, zero2:N, zero3:N,\ntp:N, sp:N, pp:N, cp:N, ep:N; several with commas", &rule{check: checkShard, words: []string{"none"}, numbered: shardWords}},
 	{"build", "HOW", "sharded: each rank makes only its shard (meta device, zero.Init); whole: the model is\nbuilt on every GPU first, as from_config under torch.device('cuda') does", checkOneOf(buildWhole, buildSharded)},
 	{"offload", "WHAT", "what is kept on the host: optimizer (state, master weights and gradients; DeepSpeed's\noffload_optimizer), params (the weights too; offload_param, FSDP's CPUOffloadPolicy)", checkOneOf(offloadOptimizer, offloadParams)},
-	{"save", "HOW", "a checkpoint after each step: none, sync (a copy on the GPU), async (through pinned\nhost memory)", checkOneOf(model.SaveNone, model.SaveSync, model.SaveAsync)},
+	{"save", "HOW", "a checkpoint after each step: none, torch (torch.save(state_dict())), sync (a copy on\nthe GPU first), async (through pinned host memory)", checkOneOf(model.SaveNone, model.SaveTorch, model.SaveSync, model.SaveAsync)},
 	{"loop", "HOW", "the training loop: plain, or " + hf.TrainerPreset + ", transformers' Trainer, which --trainer FILE\nchooses", checkOneOf(loopPlain, hf.TrainerPreset)},
 	{"label-smoothing", "", "Trainer smooths the labels", nil},
 	{"eval-batch", "B", "Trainer evaluates after each step, B sequences at a time", checkCount(1, maxCount)},

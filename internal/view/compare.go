@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/answer/diff"
 	"github.com/ashlar-mem/ashlar/internal/view/http"
 )
@@ -34,7 +35,7 @@ func (r *request) several() []*pageRun {
 
 // source is a run as package diff takes it.
 func (r *pageRun) source() diff.Source {
-	return diff.Source{File: r.input.Name, Run: r.loaded, Reason: r.reason}
+	return diff.Source{File: r.input.Name, Run: r.loaded, Reason: r.reason, Contradictions: answer.Contradictions(r.input.Snapshot)}
 }
 
 // pair is api/pair: what changed from one run, or moment, to another.
@@ -180,7 +181,7 @@ func rankAll(ctx context.Context, runs []*pageRun, out *lines) (*diff.Ranks, err
 	var ranks []*diff.Rank
 	for _, r := range runs {
 		name := diff.RankName(names[r.input.Name], r.trace, devices[r.input.Name])
-		rank, err := table.Rank(ctx, diff.Source{File: r.input.Name, Run: r.loaded}, name)
+		rank, err := table.Rank(ctx, r.source(), name)
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)

@@ -16,6 +16,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/present/export"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
+	"github.com/ashlar-mem/ashlar/snapshot"
 )
 
 // eventsOf is what ashlar events --json writes for a filter, as numbers and texts
@@ -28,7 +29,7 @@ func eventsOf(t *testing.T, r *pageRun, f timeline.Filter) []map[string]any {
 	}
 	var b bytes.Buffer
 	out := bufio.NewWriter(&b)
-	doc := export.NewEvents(out, r.line, r.clock.First, "", "")
+	doc := export.NewEvents(out, r.line, r.clock.First, &snapshot.File{}, "")
 	doc.Begin()
 	n := 0
 	for c := r.line.Cursor(); c.Next(); {

@@ -182,12 +182,13 @@ func (g *registry) forget(id int) error {
 type runList struct {
 	Version int       `json:"version"`
 	Runs    []listing `json:"runs"`
+	Live    bool      `json:"live"` // there is the screen Live
 }
 
 func (g *registry) list() (runList, chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	l := runList{g.version, []listing{}}
+	l := runList{Version: g.version, Runs: []listing{}}
 	for _, e := range g.entries {
 		l.Runs = append(l.Runs, e.listing)
 	}
@@ -253,6 +254,7 @@ func (s *Server) serveRuns(w http.ResponseWriter, r *http.Request, q *query) err
 		if err != nil {
 			return err
 		}
+		l.Live = s.opts.Live != nil
 		return s.sendJSON(w, l)
 	case http.MethodPost:
 		if err := s.ownOrigin(r); err != nil {

@@ -25,6 +25,8 @@ type Options struct {
 	MaxBytes int64
 	// Dry answers about ledgers of dry runs; nil: the page opens none.
 	Dry DryAnswerer
+	// Live answers about jobs that run; nil: the page has no screen Live.
+	Live LiveAnswerer
 }
 
 // DefaultMaxBytes is the size of the largest file that can be dropped onto the
@@ -49,6 +51,7 @@ type Server struct {
 
 	heavy   chan struct{}   // held while a document is made that takes all cores
 	reading chan struct{}   // held while a dropped file is read
+	opening sync.Mutex      // held while the snapshot of an alarm is read
 	grace   time.Duration   // for a file to come
 	ctx     context.Context // ends with the server
 
@@ -150,6 +153,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, path string) err
 		return s.serveDry(w, r, q)
 	case "work":
 		return s.stopWork(w, r, q)
+	}
+	if question, live := strings.CutPrefix(name+"/", "live/"); live {
+		return s.serveLive(w, r, q, strings.TrimSuffix(question, "/"))
 	}
 	f, ok := answers[name]
 	if !ok {

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,8 +32,12 @@ type Alarm struct {
 	RaisedUS  int64    `json:"raised_us"`
 	ClearedUS *int64   `json:"cleared_us"` // null while it is raised
 	Value     float64  `json:"value"`      // when it was raised
+	ValueText string   `json:"value_text"` // the same with its unit
 	Actions   []Action `json:"actions"`
 	Snapshot  *string  `json:"snapshot"` // its name in the store; null: none
+	// AtHub reports whether it was raised by a server that the job does not send
+	// to: it got the samples by --forward.
+	AtHub bool `json:"at_hub"`
 }
 
 // Action is what was done about an alarm.
@@ -85,6 +90,9 @@ func (s *Server) readAlarms(ctx context.Context) error {
 		if json.Unmarshal(m.Data, a) != nil {
 			continue
 		}
+		if a.ValueText == "" { // of a version that did not write it
+			a.ValueText = strconv.FormatFloat(a.Value, 'g', 4, 64)
+		}
 		s.alarms[id] = a
 		if a.ClearedUS == nil {
 			s.engine.restore(who{a.Session, a.GPU}, a.Run, a.Name)
@@ -115,24 +123,28 @@ func (s *Server) note(c change) (a *Alarm, commands []int) {
 	one := s.sessions[c.who.session]
 	if !c.raised {
 		a := s.open(c)
-		if a == nil {
-			return nil, nil
+		if a == nil || one != nil && s.foreign(one) && !a.AtHub {
+			return nil, nil // the server that raised it clears it
 		}
 		at := c.at.UnixMicro()
 		a.ClearedUS = &at
 		if c.rule.logs() {
-			s.opts.Log(fmt.Sprintf("alarm %s is cleared: %s rank %d, value %.4g", a.Name, a.Run, a.Rank, c.value))
+			s.opts.Log(fmt.Sprintf("alarm %s is cleared: %s rank %d, value %s", a.Name, a.Run, a.Rank, c.rule.write(c.value)))
 		}
 		return a, nil
 	}
 	if one == nil || one.hello.Ended || len(s.alarms) >= maxAlarms {
 		return nil, nil
 	}
+	if s.foreign(one) && s.open(c) != nil {
+		return nil, nil // the job's own server has raised it
+	}
 	h := &one.hello
 	a = &Alarm{
-		ID:   fmt.Sprintf("%s-%d-%s-%d", h.Session, max(c.who.gpu, 0), c.rule.Name, c.at.UnixMicro()),
-		Name: c.rule.Name, Run: h.Run, Attempt: h.Attempt, Rank: h.Rank, GPU: c.who.gpu, Session: h.Session, Rule: c.rule.text,
-		RaisedUS: c.at.UnixMicro(), Value: c.value, Actions: []Action{},
+		AtHub: s.foreign(one),
+		ID:    fmt.Sprintf("%s-%d-%s-%d", h.Session, max(c.who.gpu, 0), c.rule.Name, c.at.UnixMicro()),
+		Name:  c.rule.Name, Run: h.Run, Attempt: h.Attempt, Rank: h.Rank, GPU: c.who.gpu, Session: h.Session, Rule: c.rule.text,
+		RaisedUS: c.at.UnixMicro(), Value: c.value, ValueText: c.rule.write(c.value), Actions: []Action{},
 	}
 	s.alarms[a.ID] = a
 	now := s.opts.Now()
@@ -142,13 +154,15 @@ func (s *Server) note(c change) (a *Alarm, commands []int) {
 		last, acted := s.acted[key]
 		switch {
 		case do.what == "log":
-			s.opts.Log(fmt.Sprintf("alarm %s: %s rank %d, value %.4g (%s)", a.Name, a.Run, a.Rank, c.value, c.rule.text))
+			s.opts.Log(fmt.Sprintf("alarm %s: %s rank %d, value %s (%s)", a.Name, a.Run, a.Rank, a.ValueText, c.rule.text))
 			done.Result = "logged"
 		case acted && now.Sub(last) < actionGap:
 			done.Result = fmt.Sprintf("left out: the last one was %.0f s ago", now.Sub(last).Seconds())
 		case do.what == "run":
 			s.acted[key] = now
 			commands = append(commands, i)
+		case a.AtHub:
+			done.Result = "left out: the job sends to another ashlar watch, whose alarms can ask it"
 		case !slices.Contains(h.Allow, do.what):
 			done.Result = "left out: the job does not allow it"
 		default:
@@ -181,6 +195,9 @@ func (s *Server) clearAll(session, run string, now time.Time) (over []*Alarm) {
 	at := now.UnixMicro()
 	for _, a := range s.alarms {
 		perRun, raised := s.engine.ofRun(a.Run, a.Name)
+		if one := s.sessions[a.Session]; one != nil && s.foreign(one) && !a.AtHub {
+			continue // its server clears it
+		}
 		if a.ClearedUS == nil && !raised && (a.Session == session || perRun && a.Run == run) {
 			a.ClearedUS = &at
 			over = append(over, a)
@@ -195,13 +212,32 @@ func (s *Server) saveAlarm(ctx context.Context, a *Alarm) {
 	copied := *a
 	copied.Actions = slices.Clone(a.Actions)
 	s.mu.Unlock()
-	if err := put(ctx, s.store.alarms, a.ID, copied); err != nil {
+	err := s.putAlarm(ctx, &copied)
+	if errors.Is(err, hub.ErrMoved) && copied.AtHub {
+		return // the job's own server was first: its alarm comes
+	}
+	if err != nil {
 		s.opts.Log(fmt.Sprintf("the alarm %s of %s is not stored: %v", a.Name, a.Run, err))
 	}
 	if s.opts.Alarmed != nil {
 		s.opts.Alarmed(copied)
 	}
 }
+
+// putAlarm stores an alarm. One that is raised here for a job of another server does
+// not take the place of that server's.
+func (s *Server) putAlarm(ctx context.Context, a *Alarm) error {
+	if a.AtHub {
+		var there Alarm
+		if m, err := s.store.alarms.Last(ctx, a.ID); err == nil && json.Unmarshal(m.Data, &there) == nil && !there.AtHub {
+			return hub.ErrMoved
+		}
+	}
+	return put(ctx, s.store.alarms, a.ID, a)
+}
+
+// foreign reports whether a job sends to another server. The server is locked.
+func (s *Server) foreign(one *session) bool { return !one.mine && !s.store.hub.Local() }
 
 // command runs a command, which gets the alarm as JSON.
 func (s *Server) command(ctx context.Context, a *Alarm, i int, r *Rule) {
@@ -286,7 +322,7 @@ func (s *Server) takeSnapshot(ctx context.Context, session, id string, body io.R
 	s.mu.Lock()
 	one := s.sessions[session]
 	known := one != nil && slices.ContainsFunc(one.asks, func(k ask) bool { return k.ID == id && k.What == "snapshot" })
-	stored := Snapshot{Name: strings.ReplaceAll(id, "/", "-") + ".pickle"}
+	stored := StoredSnapshot{Name: strings.ReplaceAll(id, "/", "-") + ".pickle"}
 	if known {
 		stored.Job = one.hello
 	}

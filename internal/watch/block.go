@@ -149,16 +149,21 @@ func readHead(data []byte) (h head, body []byte, err error) {
 	return h, body, nil
 }
 
+// unpackBlock reads what a block covers, and returns its columns.
+func unpackBlock(data []byte) (h head, body []byte, err error) {
+	if h, body, err = readHead(data); err == nil && data[1]&flagPacked != 0 {
+		if body, err = unpacker.DecodeAll(body, nil); err != nil {
+			err = fmt.Errorf("%w: %w", errBlock, err)
+		}
+	}
+	return h, body, err
+}
+
 // decode reads a block, gpu after gpu.
 func decode(data []byte) (head, []span, error) {
-	h, body, err := readHead(data)
+	h, body, err := unpackBlock(data)
 	if err != nil {
 		return h, nil, err
-	}
-	if data[1]&flagPacked != 0 {
-		if body, err = unpacker.DecodeAll(body, nil); err != nil {
-			return h, nil, fmt.Errorf("%w: %w", errBlock, err)
-		}
 	}
 	d := reader{body}
 	var spans []span
@@ -219,5 +224,33 @@ func (d *reader) column(rows []span, set func(*span, int64)) {
 		change += d.integer()
 		last += change
 		set(&rows[i], last)
+	}
+}
+
+// numbers reads a column.
+func (d *reader) numbers(rows int) []int64 {
+	out := make([]int64, rows)
+	var last, change int64
+	for i := range out {
+		change += d.integer()
+		last += change
+		out[i] = last
+	}
+	return out
+}
+
+// skip passes over so many numbers.
+func (d *reader) skip(n int) {
+	for i, c := range d.left {
+		if n == 0 {
+			d.left = d.left[i:]
+			return
+		}
+		if c < 0x80 { // the last byte of a number
+			n--
+		}
+	}
+	if d.left = d.left[len(d.left):]; n > 0 {
+		d.left = nil
 	}
 }

@@ -45,7 +45,12 @@ func (s *Server) Handler() http.Handler {
 		return struct{}{}, s.finish(ctx, r)
 	}))
 	mux.HandleFunc("POST /v1/snapshot", s.postSnapshot)
-	mux.HandleFunc("GET /v1/state", func(w http.ResponseWriter, _ *http.Request) { send(w, http.StatusOK, s.Status()) })
+	mux.HandleFunc("GET /v1/state", func(w http.ResponseWriter, _ *http.Request) {
+		send(w, http.StatusOK, struct {
+			Schema int `json:"schema"`
+			Status
+		}{s.opts.Schema, s.Status()})
+	})
 	mux.HandleFunc("GET /v1/curve", s.getCurve)
 	mux.HandleFunc("GET /metrics", s.getMetrics)
 	return local(mux)

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -24,10 +25,17 @@ func Listen(address string) (net.Listener, error) {
 		if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 			return nil, fmt.Errorf("%s is no address of this machine alone: write unix:PATH or 127.0.0.1:PORT", address)
 		}
-		return net.Listen("tcp", address)
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			return nil, fmt.Errorf("%s cannot be used (%w): choose another port", address, bare(err))
+		}
+		return l, nil
+	}
+	if path == "" {
+		return nil, fmt.Errorf("unix: has no path: write unix:PATH, such as unix:/tmp/watch.sock")
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, err
+		return nil, noSocket(path, err)
 	}
 	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
 		c.Close()
@@ -37,17 +45,37 @@ func Listen(address string) (net.Listener, error) {
 		return nil, fmt.Errorf("%s is there and is no socket: choose another --listen", path)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
+		return nil, noSocket(path, err)
 	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
-		return nil, err
+		return nil, noSocket(path, err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
 		l.Close()
-		return nil, err
+		return nil, noSocket(path, err)
 	}
 	return sameUser{l}, nil
+}
+
+// maxSocket is the longest path that a socket can have everywhere.
+const maxSocket = 103
+
+// noSocket says why there is no socket, and what to do.
+func noSocket(path string, err error) error {
+	if len(path) > maxSocket {
+		return fmt.Errorf("%s has %d letters: a socket's path has at most %d; choose a shorter one", path, len(path), maxSocket)
+	}
+	return fmt.Errorf("no socket can be made at %s (%w): choose a folder that you can write", path, bare(err))
+}
+
+// bare is an error without the name of the file and of the call.
+func bare(err error) error {
+	var no syscall.Errno
+	if errors.As(err, &no) {
+		return no
+	}
+	return err
 }
 
 // ListenTLS opens an address of any kind, with a certificate.

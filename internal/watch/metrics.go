@@ -43,13 +43,16 @@ var metrics = []metric{
 	{"ashlar_device_frees_total", "Calls that gave memory back to the driver.", true, DeviceFrees, 1},
 }
 
+// processMetric is all that is known of a process that says nothing of itself.
+var processMetric = metric{"ashlar_process_used_bytes", "Bytes of the device that a process holds which does not call ashlar.watch(), as NVML says.", false, Reserved, 1}
+
 // WriteMetrics writes the last samples in the text format of Prometheus.
 func (s *Server) WriteMetrics(w io.Writer) error {
 	type series struct {
 		labels string
 		row    Row
 	}
-	var all []series
+	var all, outside []series
 	alarms := map[string]int{}
 	s.mu.Lock()
 	now := s.opts.Now()
@@ -57,8 +60,12 @@ func (s *Server) WriteMetrics(w io.Writer) error {
 		if now.Sub(one.seen) > seriesEnd {
 			continue
 		}
+		to := &all
+		if one.hello.source() == FromNVML {
+			to = &outside
+		}
 		for _, r := range one.last {
-			all = append(all, series{labels(&one.hello, r.GPU), r})
+			*to = append(*to, series{labels(&one.hello, r.GPU), r})
 		}
 	}
 	for _, r := range s.opts.Rules {
@@ -74,15 +81,15 @@ func (s *Server) WriteMetrics(w io.Writer) error {
 		lost += one.lost
 	}
 	s.mu.Unlock()
-	slices.SortFunc(all, func(a, b series) int { return strings.Compare(a.labels, b.labels) })
 	out := bufio.NewWriter(w)
-	for _, m := range metrics {
+	write := func(m metric, all []series) {
 		kind := "gauge"
 		if m.counter {
 			kind = "counter"
 		}
 		fmt.Fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", m.name, m.help, m.name, kind)
 		last := ""
+		slices.SortFunc(all, func(a, b series) int { return strings.Compare(a.labels, b.labels) })
 		for _, one := range all {
 			// A process that was started again with the same names is the same series.
 			if v := one.row.V[m.column]; v != unknown && one.labels != last {
@@ -91,6 +98,10 @@ func (s *Server) WriteMetrics(w io.Writer) error {
 			}
 		}
 	}
+	for _, m := range metrics {
+		write(m, all)
+	}
+	write(processMetric, outside)
 	fmt.Fprint(out, "# HELP ashlar_alarms Alarms that are raised.\n# TYPE ashlar_alarms gauge\n")
 	for _, name := range slices.Sorted(maps.Keys(alarms)) {
 		fmt.Fprintf(out, "ashlar_alarms{name=%s} %d\n", quote(name), alarms[name])

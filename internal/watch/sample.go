@@ -89,8 +89,25 @@ type Hello struct {
 	Commit    string            `json:"commit"`
 	Tags      map[string]string `json:"tags"`
 	Allow     []string          `json:"allow"`
-	TimeUS    int64             `json:"time_us"` // when it came; the server's
-	Ended     bool              `json:"ended"`   // the job has said so; the server's
+	Source    Source            `json:"source,omitempty"` // the server's; empty: the job
+	TimeUS    int64             `json:"time_us"`          // when it first came; the server's
+	Ended     bool              `json:"ended"`            // the job has said so; the server's
+}
+
+// Source says who counts the memory of a process.
+type Source string
+
+// The sources.
+const (
+	FromJob  Source = "job"
+	FromNVML Source = "nvml"
+)
+
+func (h *Hello) source() Source {
+	if h.Source == "" {
+		return FromJob
+	}
+	return h.Source
 }
 
 // Device is a GPU of a job.

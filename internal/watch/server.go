@@ -21,19 +21,20 @@ type Options struct {
 	MaxDisk     uint64
 	MaxSnapshot int64
 	Rules       []*Rule
+	Schema      int // of the documents of ashlar, which that of the state has as well
 	// Log gets what the user should know; Sampled and Alarmed each sample and
 	// each alarm that is raised or cleared. All may be nil.
 	Log     func(text string)
 	Sampled func(Sample)
 	Alarmed func(Alarm)
 	// Stored gets each snapshot that a job sent and that is stored; it may be nil.
-	Stored func(ctx context.Context, s Snapshot) error
+	Stored func(ctx context.Context, s StoredSnapshot) error
 	// Now is the clock; nil for the machine's.
 	Now func() time.Time
 }
 
-// Snapshot is one that a job sent because of an alarm.
-type Snapshot struct {
+// StoredSnapshot is one that a job sent because of an alarm.
+type StoredSnapshot struct {
 	Name   string // in the store
 	SHA256 string // in hex
 	Bytes  int64
@@ -53,6 +54,8 @@ type Server struct {
 	acted    map[string]time.Time // when an action was last done, by what and for whom
 	counts   counts
 	work     sync.WaitGroup
+
+	sketching sync.Mutex // held while sketches are read
 }
 
 // counts are what came and could not be taken as it is.
@@ -76,6 +79,10 @@ type session struct {
 	seen   time.Time
 	lost   int64
 	asks   []ask
+	mine   bool // the job sends to this server, and not to one that forwards it
+	sketch map[int]*sketch
+	// sketched reports whether the sketches have what came before this process.
+	sketched bool
 }
 
 // How long a session that sends nothing stays in memory, and is read again when
@@ -106,7 +113,7 @@ func NewServer(ctx context.Context, h *hub.Hub, o Options) (*Server, error) {
 
 // Run keeps the store in bounds and looks for silent jobs until the context ends.
 func (s *Server) Run(ctx context.Context) {
-	s.Load(ctx, recent)
+	follow := s.follow(ctx)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for n := 0; ; n++ {
@@ -116,6 +123,7 @@ func (s *Server) Run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		follow(ctx)
 		now := s.opts.Now()
 		s.mu.Lock()
 		changes := s.engine.tick(now)
@@ -128,6 +136,38 @@ func (s *Server) Run(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// follow reads the sessions that were seen lately, and returns what takes in what
+// other servers store: in a cluster there may be some.
+func (s *Server) follow(ctx context.Context) func(context.Context) {
+	var f *follower
+	said := false
+	round := func(ctx context.Context) error {
+		if f != nil {
+			return f.round(ctx)
+		}
+		next, err := s.newFollower(ctx)
+		if err != nil {
+			return err
+		}
+		s.Load(ctx, recent)
+		f = next
+		return nil
+	}
+	if s.store.hub.Local() {
+		s.Load(ctx, recent)
+		round = func(context.Context) error { return nil }
+	}
+	tell := func(ctx context.Context) {
+		err := round(ctx)
+		if err != nil && !said && ctx.Err() == nil {
+			s.opts.Log("what other servers forward is not seen: " + err.Error())
+		}
+		said = err != nil
+	}
+	tell(ctx)
+	return tell
 }
 
 // Load reads the sessions that were seen at most so long ago.
@@ -207,7 +247,7 @@ func (s *Server) session(ctx context.Context, id string) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	one = &session{id: id, hello: hello, last: map[int]Row{}, slope: map[int]*watched{}, seen: time.UnixMicro(hello.TimeUS)}
+	one = &session{id: id, hello: hello, last: map[int]Row{}, slope: map[int]*watched{}, sketch: map[int]*sketch{}, seen: time.UnixMicro(hello.TimeUS)}
 	if one.tail, err = s.store.readTail(ctx, id); err != nil {
 		return nil, err
 	}
@@ -218,6 +258,8 @@ func (s *Server) session(ctx context.Context, id string) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one.stored = one.tail.through
+	// Without blocks there is nothing to read; from a cluster it would take long.
+	one.sketched = one.tail.fine.through == 0 || !s.store.hub.Local()
 	for _, r := range rows {
 		s.take(one, r, time.UnixMicro(r.V[Time]))
 	}
@@ -245,6 +287,7 @@ func (s *Server) lastRows(ctx context.Context, id string) (rows []Row) {
 // The server is locked.
 func (s *Server) take(one *session, r Row, now time.Time) []change {
 	one.last[r.GPU], one.seen = r, now
+	one.sketchOf(r.GPU).add(r.V[Time], r.V[Allocated], r.V[Reserved])
 	g := one.slope[r.GPU]
 	if g == nil {
 		g = &watched{memory: map[expr]*history{}}
@@ -266,7 +309,16 @@ func (s *Server) hello(ctx context.Context, h Hello) (int64, error) {
 	if err := h.check(); err != nil {
 		return 0, err
 	}
+	h.Source = "" // nobody else says what it is
+	return s.greet(ctx, h)
+}
+
+// greet stores a hello.
+func (s *Server) greet(ctx context.Context, h Hello) (int64, error) {
 	h.TimeUS, h.Ended = s.opts.Now().UnixMicro(), false
+	if before, err := s.store.hello(ctx, h.Session); err == nil { // said again
+		h.TimeUS = before.TimeUS
+	}
 	if err := put(ctx, s.store.sessions, h.Session, h); err != nil {
 		return 0, unavailable{err}
 	}
@@ -276,7 +328,7 @@ func (s *Server) hello(ctx context.Context, h Hello) (int64, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one.hello, one.seen = h, s.opts.Now()
+	one.hello, one.seen, one.mine = h, s.opts.Now(), true
 	return one.stored, nil
 }
 
@@ -305,6 +357,7 @@ func (s *Server) add(ctx context.Context, body samples) (reply, error) {
 	now := s.opts.Now()
 	var changes []change
 	s.mu.Lock()
+	one.mine = true
 	for _, r := range rows {
 		changes = append(changes, s.take(one, r, now)...)
 	}
@@ -420,8 +473,8 @@ func (s *Server) tidy(ctx context.Context, one *session, at int64) error {
 	return nil
 }
 
-// OpenSnapshot opens a snapshot that an alarm names.
-func (s *Server) OpenSnapshot(ctx context.Context, name string) (io.Reader, error) {
+// Snapshot opens a snapshot that an alarm names.
+func (s *Server) Snapshot(ctx context.Context, name string) (io.Reader, error) {
 	return s.store.snapshots.Get(ctx, name)
 }
 

@@ -286,7 +286,7 @@ func TestAsk(t *testing.T) {
 			t.Errorf("%s: %q, want %q", a[0].Actions[i].Action, got, want)
 		}
 	}
-	if _, err := s.OpenSnapshot(t.Context(), *a[0].Snapshot); err != nil {
+	if _, err := s.Snapshot(t.Context(), *a[0].Snapshot); err != nil {
 		t.Fatal(err)
 	}
 

@@ -20,12 +20,18 @@ type Status struct {
 // RunStatus is the state of one GPU of one rank of a run. Numbers that are not
 // known are null.
 type RunStatus struct {
-	Run                string   `json:"run"`
-	Attempt            int      `json:"attempt"`
-	Rank               int      `json:"rank"`
-	GPU                *int     `json:"gpu"`
-	Host               string   `json:"host"`
-	PID                int      `json:"pid"`
+	Run     string `json:"run"`
+	Attempt int    `json:"attempt"`
+	Rank    int    `json:"rank"`
+	World   int    `json:"world"`
+	GPU     *int   `json:"gpu"`
+	Host    string `json:"host"`
+	PID     int    `json:"pid"`
+	Session string `json:"session"`
+	// Source says who counts: the job, or NVML for a process that cannot be
+	// changed. Of that one only what it holds of the device is known, as reserved.
+	Source             Source   `json:"source"`
+	StartedUS          int64    `json:"started_us"`
 	Ended              bool     `json:"ended"`
 	LastSeenS          float64  `json:"last_seen_s"`
 	Step               *int64   `json:"step"`
@@ -34,6 +40,12 @@ type RunStatus struct {
 	Fragmentation      *float64 `json:"fragmentation"` // inactive_split of reserved
 	HeadroomBytes      *int64   `json:"headroom_bytes"`
 	GrowthBytesPerStep *float64 `json:"growth_bytes_per_step"`
+	PeakAllocatedBytes *int64   `json:"peak_allocated_bytes"`
+	PeakReservedBytes  *int64   `json:"peak_reserved_bytes"`
+	DeviceTotalBytes   *int64   `json:"device_total_bytes"`
+	StepUS             *int64   `json:"step_us"`
+	Retries            *int64   `json:"num_alloc_retries"`
+	OOMs               *int64   `json:"num_ooms"`
 	Alarms             []string `json:"alarms"` // that are raised
 }
 
@@ -78,17 +90,27 @@ func (s *Server) Status() Status {
 	defer s.mu.Unlock()
 	now := s.opts.Now()
 	st := Status{Runs: []RunStatus{}, Alarms: []Alarm{}, Notes: s.counts.notes()}
+	raised := map[who][]string{}
+	for _, a := range s.alarms {
+		if a.ClearedUS == nil {
+			key := who{a.Session, a.GPU}
+			raised[key] = append(raised[key], a.Name)
+		}
+	}
 	for _, one := range s.sessions {
 		st.LostSamples += one.lost
+		if one.hello.Ended && one.hello.source() == FromNVML {
+			continue // short programs would fill the table
+		}
 		for _, r := range one.last {
-			st.Runs = append(st.Runs, s.runStatus(one, r, now))
+			st.Runs = append(st.Runs, one.status(r, now, raised[who{one.id, r.GPU}]))
 		}
 		if len(one.last) == 0 {
 			none := Row{GPU: unknown}
 			for i := range none.V {
 				none.V[i] = unknown
 			}
-			st.Runs = append(st.Runs, s.runStatus(one, none, now))
+			st.Runs = append(st.Runs, one.status(none, now, raised[who{one.id, unknown}]))
 		}
 	}
 	slices.SortFunc(st.Runs, func(a, b RunStatus) int {
@@ -110,12 +132,15 @@ func gpuOrder(gpu *int) int {
 	return *gpu
 }
 
-func (s *Server) runStatus(one *session, r Row, now time.Time) RunStatus {
+func (one *session) status(r Row, now time.Time, raised []string) RunStatus {
 	h := &one.hello
 	st := RunStatus{
-		Run: h.Run, Attempt: h.Attempt, Rank: h.Rank, GPU: gpuOf(r), Host: h.Host, PID: h.PID, Ended: one.hello.Ended,
+		Run: h.Run, Attempt: h.Attempt, Rank: h.Rank, World: h.World, GPU: gpuOf(r), Host: h.Host, PID: h.PID, Session: h.Session,
+		Source: h.source(), StartedUS: h.TimeUS, Ended: h.Ended,
 		LastSeenS: math.Round(now.Sub(one.seen).Seconds()*10) / 10, Step: known(r.V[Step]),
-		AllocatedBytes: known(r.V[Allocated]), ReservedBytes: known(r.V[Reserved]), HeadroomBytes: known(r.Headroom()), Alarms: []string{},
+		AllocatedBytes: known(r.V[Allocated]), ReservedBytes: known(r.V[Reserved]), HeadroomBytes: known(r.Headroom()),
+		PeakAllocatedBytes: known(r.V[PeakAllocated]), PeakReservedBytes: known(r.V[PeakReserved]), DeviceTotalBytes: known(r.V[DeviceTotal]),
+		StepUS: known(r.V[StepTime]), Retries: known(r.V[Retries]), OOMs: known(r.V[OOMs]), Alarms: append([]string{}, raised...),
 	}
 	if r.V[Reserved] > 0 && r.V[InactiveSplit] != unknown {
 		f := float64(r.V[InactiveSplit]) / float64(r.V[Reserved])
@@ -124,11 +149,6 @@ func (s *Server) runStatus(one *session, r Row, now time.Time) RunStatus {
 	if g := one.slope[r.GPU]; g != nil {
 		if v := growth.eval(&moment{row: &g.row, memory: g.memory}); !math.IsNaN(v) {
 			st.GrowthBytesPerStep = &v
-		}
-	}
-	for _, a := range s.alarms {
-		if a.Session == h.Session && a.GPU == r.GPU && a.ClearedUS == nil {
-			st.Alarms = append(st.Alarms, a.Name)
 		}
 	}
 	slices.Sort(st.Alarms)

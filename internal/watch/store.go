@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/hub"
@@ -40,11 +41,15 @@ type store struct {
 	levels    [len(levels)]*hub.Stream
 	alarms    *hub.Stream // each alarm under its identity
 	snapshots *hub.Objects
+
+	parts   partCache
+	mu      sync.Mutex
+	indices map[string]*index // by session
 }
 
 // openStore opens the streams. keep is how long anything stays.
 func openStore(ctx context.Context, h *hub.Hub, keep time.Duration) (*store, error) {
-	st := &store{hub: h}
+	st := &store{hub: h, indices: map[string]*index{}}
 	open := func(to **hub.Stream, name string, perSubject int64) error {
 		s, err := h.Stream(ctx, hub.StreamOptions{Name: "ASHLAR_" + name, Prefix: "ashlar." + name, MaxAge: keep, PerSubject: perSubject})
 		*to = s

@@ -19,7 +19,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 if not os.path.exists(os.path.join(_HERE, "ashlar.py")):  # in Ashlar's sources they lie beside the package
     __path__.append(os.path.dirname(_HERE))
 
-from .ashlar import dump, guard, record, step, stop  # noqa: E402
+from .ashlar import async_save, dump, guard, monitor, oom_retry, record, retry, step, stop  # noqa: E402
 
 # What other modules export, and those modules where they are more than a name here.
 _LATER = {
@@ -29,7 +29,7 @@ _LATER = {
     "ashlar_dry": (),
 }
 
-__all__ = ["dump", "guard", "record", "step", "stop"]
+__all__ = ["async_save", "dump", "guard", "monitor", "oom_retry", "record", "retry", "step", "stop"]
 
 
 def __getattr__(name):

@@ -21,15 +21,11 @@ docs/callbacks.md of Ashlar describes the options and the figures.
 import functools
 import importlib
 import importlib.util
-import os
-import shutil
-import subprocess
 import sys
 import threading
 
 __all__ = ["TrainerCallback", "LightningCallback", "watch"]
 
-EXPLAIN_LIMIT = 120  # seconds: the job is dead, but its node is not free before
 GIB = 1 << 30
 
 # Names of the figures, and the keys of torch.cuda.memory_stats() with their units.
@@ -58,27 +54,6 @@ def recorder():
     if not hasattr(module, "_recorder"):
         raise ImportError("%s is another program; copy Ashlar's recorder ashlar.py beside the job, or install ashlar-mem" % module.__file__)
     return module
-
-
-def command():
-    """Return the command ashlar: $ASHLAR_BIN, beside the interpreter, or on PATH; None if there is none."""
-    given = os.environ.get("ASHLAR_BIN")
-    if given:
-        return given
-    beside = shutil.which("ashlar", path=os.path.dirname(sys.executable)) if sys.executable else None
-    return beside or shutil.which("ashlar")
-
-
-def explain(path):
-    """Return what `ashlar explain` says about a file, or raise OSError or RuntimeError."""
-    found = command()
-    if found is None:
-        raise RuntimeError("no command ashlar beside Python or on PATH; set ASHLAR_BIN")
-    done = subprocess.run([found, "explain", path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=EXPLAIN_LIMIT)
-    if done.returncode != 0:
-        lines = done.stderr.decode("utf-8", "replace").split("\n")
-        raise RuntimeError("%s explain: %s" % (found, next((line for line in lines if line.strip()), "exit status %d" % done.returncode)))
-    return done.stdout.decode("utf-8", "replace").strip()
 
 
 _warned = set()
@@ -126,22 +101,16 @@ def verdict(error):
     """Complete the snapshot of an OOM that nobody caught, log its cause, and add it to the exception."""
     ashlar = recorder()
     oom = ashlar._oom_of(error)
-    if oom is None or getattr(oom, "_ashlar_told", False):
+    if oom is None:
         return
-    oom._ashlar_told = True
-    ashlar._recorder.saw(oom, fatal=True)
-    last = ashlar._recorder.last
-    if last is None or not getattr(oom, "_ashlar_seen", False):
-        return  # not recorded, or the recorder said why there is no file
     try:
-        text = explain(last.path)
+        text = ashlar._verdict(oom)
     except Exception as e:
         warn("no verdict: %s" % e)
         return
-    if hasattr(oom, "add_note"):  # from Python 3.11 on
-        oom.add_note("%s\nMore: ashlar explain --full %s" % (text.partition("\n\n")[0], last.path))
-    sys.stderr.write("ashlar: rank %s ran out of memory\n%s\n" % (last.facts["rank"], text))
-    sys.stderr.flush()
+    if text is not None:
+        sys.stderr.write("ashlar: rank %s ran out of memory\n%s\n" % (ashlar._recorder.last.facts["rank"], text))
+        sys.stderr.flush()
 
 
 _hooked = False

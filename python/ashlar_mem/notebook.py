@@ -52,7 +52,7 @@ def frame(page, height=HEIGHT):
 
 def report(snapshot):
     """Return the report on a snapshot, a dictionary or a path, as HTML."""
-    command = callbacks.command()
+    command = callbacks.recorder()._command()
     if command is None:
         raise RuntimeError("no command ashlar beside Python or on PATH; set ASHLAR_BIN")
     with tempfile.TemporaryDirectory() as folder:

@@ -102,8 +102,10 @@ func (a *attacker) run(c *attack.Case, args []string) *attack.Result {
 		}
 		os.RemoveAll(name)
 	}
-	if parts, _ := filepath.Glob(filepath.Join(a.dir, ".*.part")); len(parts) > 0 {
-		r.Stderr += "\na temporary file is left: " + parts[0]
+	parts, _ := filepath.Glob(filepath.Join(a.dir, ".*.part"))
+	for _, part := range parts {
+		r.Stderr += "\na temporary file is left: " + part
+		os.Remove(part)
 	}
 	return r
 }

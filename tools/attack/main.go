@@ -51,6 +51,11 @@ func main() {
 		a.table(ctx, g, files)
 		*variations, *count, *minutes = 0, 0, 0
 	}
+	if !*table {
+		for _, c := range g.Sweep() {
+			a.attack(ctx, c)
+		}
+	}
 	if *variations > 0 && *only == "" {
 		for _, file := range files {
 			a.attack(ctx, g.Given(file))

@@ -12,8 +12,24 @@ import (
 func main() {
 	ashlar := flag.String("ashlar", "bin/ashlar", "the command")
 	quick := flag.Bool("quick", false, "a tenth of the time and of the jobs: the bars are not held to it")
+	onlyWeek := flag.Bool("week", false, "only the week of history")
+	fillDir := flag.String("fill", "", "only make a folder with history of -jobs jobs for -lasts, up to now")
+	sendSocket := flag.String("send", "", "only let these jobs go on at a socket, for -lasts")
+	jobs := flag.Int("jobs", 200, "how many jobs -fill and -send have")
+	lasts := flag.Duration("lasts", 2*time.Hour, "of -fill and -send")
 	flag.Parse()
-	if err := run(*ashlar, *quick); err != nil {
+	if *sendSocket != "" {
+		sendTo(context.Background(), *sendSocket, *jobs, *lasts)
+		return
+	}
+	if *fillDir != "" {
+		if err := fill(context.Background(), *fillDir, *jobs, *lasts); err != nil {
+			fmt.Fprintln(os.Stderr, "watchload:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	if err := run(*ashlar, *quick, *onlyWeek); err != nil {
 		fmt.Fprintln(os.Stderr, "watchload:", err)
 		os.Exit(1)
 	}
@@ -27,7 +43,7 @@ type bar struct {
 	unit  string
 }
 
-func run(ashlar string, quick bool) error {
+func run(ashlar string, quick, onlyWeek bool) error {
 	ctx := context.Background()
 	part := 1
 	if quick {
@@ -47,6 +63,9 @@ func run(ashlar string, quick bool) error {
 	loads := []load{
 		{ashlar: ashlar, senders: 200 / part, lasts: 2 * time.Minute / time.Duration(part), kills: 3, cpu: 10, memory: 120},
 		{ashlar: ashlar, senders: 1000 / part, lasts: time.Minute / time.Duration(part), cpu: 25, memory: 250},
+	}
+	if onlyWeek {
+		loads = nil
 	}
 	for _, l := range loads {
 		if err := show(l.run(ctx)); err != nil {

@@ -46,8 +46,9 @@ func page(root string) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	script := func(entry, banner string) ([]byte, error) {
+	script := func(entry, banner string, plugins ...api.Plugin) ([]byte, error) {
 		return bundle(api.BuildOptions{
+			Plugins:           plugins,
 			AbsWorkingDir:     root,
 			EntryPoints:       []string{entry},
 			Alias:             alias,
@@ -72,6 +73,10 @@ func page(root string) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
+	live, err := script("web/src/live/live.tsx", "", extra(filepath.Join(web, "src", "live")))
+	if err != nil {
+		return nil, err
+	}
 	style, err := bundle(api.BuildOptions{
 		AbsWorkingDir:    root,
 		EntryPoints:      []string{"web/src/style/page.css"},
@@ -92,8 +97,30 @@ func page(root string) ([]file, error) {
 		{distDir + "/index.html", document},
 		{distDir + "/assets/app.js", app},
 		{distDir + "/assets/app.css", style},
+		{distDir + "/assets/live.js", live},
 		{distDir + "/assets/worker.js", worker},
 	}, nil
+}
+
+// extra lets the script of a screen that is loaded on demand take what the page
+// has already: it imports its own folder, and web/src/shared.ts, which the page
+// puts at globalThis.ashlar.
+func extra(dir string) api.Plugin {
+	return api.Plugin{Name: "extra", Setup: func(b api.PluginBuild) {
+		b.OnResolve(api.OnResolveOptions{Filter: ".*"}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
+			if args.Path == "../shared" || args.Path == "preact/jsx-runtime" {
+				return api.OnResolveResult{Path: "shared", Namespace: "page"}, nil
+			}
+			if args.Kind != api.ResolveEntryPoint && (!strings.HasPrefix(args.Path, "./") || filepath.Dir(args.Importer) != dir) {
+				return api.OnResolveResult{}, fmt.Errorf("%s imports %s: a screen with a script of its own takes that from ../shared", args.Importer, args.Path)
+			}
+			return api.OnResolveResult{}, nil
+		})
+		b.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: "page"}, func(api.OnLoadArgs) (api.OnLoadResult, error) {
+			code := "module.exports = globalThis.ashlar"
+			return api.OnLoadResult{Contents: &code}, nil
+		})
+	}}
 }
 
 // bundle makes one file of an entry point and all that it imports.

@@ -11,6 +11,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/dry"
 	"github.com/ashlar-mem/ashlar/internal/plan"
 	"github.com/ashlar-mem/ashlar/internal/playground"
+	"github.com/ashlar-mem/ashlar/internal/view/live"
 )
 
 // documents are the roots of what the page gets, beside those of package view.
@@ -24,6 +25,9 @@ var documents = []reflect.Type{
 	reflect.TypeFor[plan.Document](),
 	reflect.TypeFor[dry.Document](),
 	reflect.TypeFor[playground.Answer](),
+	reflect.TypeFor[live.State](),
+	reflect.TypeFor[live.Sketches](),
+	reflect.TypeFor[live.Curves](),
 }
 
 // present are the pointers that are never nil, nullable the lists that may be,

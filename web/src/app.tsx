@@ -1,14 +1,16 @@
 // The frame around the screens.
 
 import type { FunctionComponent } from 'preact';
+import { computed } from '@preact/signals';
 import { count, percent, size } from './format';
 import { useKeys } from './keys';
+import { Extra } from './extra';
 import { Empty, Go, Trouble, Wait } from './parts/basic';
 import { DropAnywhere, DropZone, FilesDialog, filesShown, without } from './parts/files';
 import { HelpDialog, helpShown } from './parts/help';
 import { MomentBar } from './parts/moment';
-import { block, event, home, open, range, run, screen, screens, show, type Screen } from './route';
-import { copyLink, current, jump, listed, lost, meta, notice, outcome, pin, runs, select, selectRange, step, toPeak } from './state';
+import { block, event, home, open, range, run, screen, screens, show, visit, type Screen } from './route';
+import { copyLink, current, jump, listed, live, lost, meta, notice, outcome, pin, runs, select, selectRange, step, toPeak } from './state';
 import { theme, toggle } from './theme';
 import { Overview } from './screens/overview';
 import { Timeline } from './screens/timeline';
@@ -31,7 +33,17 @@ const pages: Record<Screen, { title: string; page: FunctionComponent }> = {
   compare: { title: 'Compare', page: Compare },
   playground: { title: 'Playground', page: Playground },
   plan: { title: 'Plan', page: Plan },
+  live: { title: 'Live', page: Live },
 };
+
+function Live() {
+  return <Extra name="live" />;
+}
+
+// tabs are the screens that there are. Where there is Live one begins with it; its
+// key is 0.
+const tabs = computed(() => [...(live.value ? (['live'] as const) : []), ...screens.filter((s) => s !== 'live')]);
+const keyOf = (s: Screen) => String((screens.indexOf(s) + 1) % 10);
 
 export function App() {
   usePageKeys();
@@ -61,14 +73,14 @@ function Header() {
   return (
     <header class="top">
       <h1>
-        <a href="#//overview" class="home" title={runs.value.length > 1 ? 'All runs' : undefined}>
+        <a href={live.value ? '#//live' : '#//overview'} class="home" title={runs.value.length > 1 ? 'All runs' : undefined}>
           <Mark />
           Ashlar
         </a>
       </h1>
       <nav aria-label="Screens">
-        {screens.map((s, i) => (
-          <Go screen={s} title={`${pages[s].title} (${i + 1})`} tab on={screen.value === s}>
+        {tabs.value.map((s) => (
+          <Go screen={s} title={`${pages[s].title} (${keyOf(s)})`} tab on={screen.value === s}>
             {pages[s].title}
           </Go>
         ))}
@@ -115,10 +127,10 @@ function RunPicker() {
   return (
     <label class="runs" title={`${current.value?.label ?? ''} ([ and ] switch between runs)`.trim()}>
       <span class="hidden">Run</span>
-      <select name="run" value={String(run.value ?? '')} onChange={(e) => (e.currentTarget.value ? open(Number(e.currentTarget.value)) : home())}>
-        {all.length > 1 && (
+      <select name="run" value={String(run.value ?? '')} onChange={(e) => pick(Number(e.currentTarget.value))}>
+        {(all.length > 1 || run.value === null) && (
           <option value="" selected={run.value === null}>
-            all runs
+            {all.length > 1 ? 'all runs' : 'none'}
           </option>
         )}
         {all.map((r) => (
@@ -134,8 +146,16 @@ function RunPicker() {
   );
 }
 
+// pick goes to a run; from Live to its overview.
+function pick(id: number): void {
+  if (!id) home();
+  else if (screen.value === 'live') visit(id, 'overview', {});
+  else open(id);
+}
+
 function Body() {
   const c = current.value;
+  if (screen.value === 'live') return <Live />;
   if (screen.value === 'playground') return <Playground />; // they are about no run
   if (screen.value === 'plan') return <Plan />;
   if (!listed.value) return <Wait>Asking for the files</Wait>;
@@ -178,7 +198,7 @@ function Body() {
 
 function usePageKeys(): void {
   useKeys('Everywhere', () => [
-    ...screens.map((s, i) => ({ keys: [String(i + 1)], text: pages[s].title, run: () => show(s) })),
+    ...tabs.value.map((s) => ({ keys: [keyOf(s)], text: pages[s].title, run: () => show(s) })),
     { keys: ['[', ']'], text: 'Previous, next run', run: (e: KeyboardEvent) => turn(e.key === ']' ? 1 : -1) },
     { keys: ['F'], text: 'Files', run: () => (filesShown.value = true) },
     { keys: ['L'], text: 'Copy the command that shows this again', run: copyLink },
@@ -187,7 +207,7 @@ function usePageKeys(): void {
     { keys: ['?'], text: 'This sheet', run: () => (helpShown.value = !helpShown.value) },
     { keys: ['/'], text: 'Search or filter', run: () => document.querySelector<HTMLInputElement>('main input[type=text]')?.focus() },
     { keys: ['Escape'], text: 'Deselect the block, then the range, then the moment', run: letGo },
-  ]);
+  ], [live.value]);
   useKeys('The moment', () => [
     { keys: [',', '.'], text: 'Previous, next event', run: (e: KeyboardEvent) => step(e.key === '.' ? 1 : -1) },
     { keys: ['<', '>'], text: '100 events back, forward', run: (e: KeyboardEvent) => step(e.key === '>' ? 100 : -100) },

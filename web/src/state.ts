@@ -17,6 +17,7 @@ export interface Loaded<T> {
 export const runs = signal<Run[]>([]);
 export const lost = signal<string | null>(null);
 export const listed = signal(false);
+export const live = signal(false); // there is the screen Live
 export const current = computed(() => runs.value.find((r) => r.id === run.value) ?? null);
 export const ready = computed(() => current.value?.state === 'ready');
 
@@ -28,6 +29,7 @@ export async function watch(): Promise<void> {
       const reply = await get<Runs>('runs', version < 0 ? {} : { since: version });
       version = reply.version;
       runs.value = reply.runs;
+      live.value = reply.live;
       listed.value = true;
       lost.value = null;
     } catch (err) {
@@ -245,6 +247,7 @@ export function dismiss(name: string): void {
 
 // The title distinguishes tabs.
 effect(() => {
+  if (place.value.screen === 'live') return; // it has its own
   const c = current.value;
   const failed = runs.value.filter((r) => r.ooms > 0).length;
   const all = runs.value.length > 1 ? `${runs.value.length} runs${failed > 0 ? `, ${failed} OOM` : ''} - Ashlar` : 'Ashlar';

@@ -54,17 +54,11 @@ func run(ashlar, source, viz string, deep, only bool) error {
 		}
 		ranks = append(ranks, name)
 	}
-	b, err := page.Launch(context.Background())
+	b, err := page.LaunchWarm(context.Background())
 	if err != nil {
 		return err
 	}
 	defer b.Close()
-	// A first page warms the browser up: it runs already when somebody works.
-	blank, err := b.Open("about:blank", 1600, 900, false)
-	if err != nil {
-		return err
-	}
-	blank.Close()
 	fmt.Println("| what | measured | bar |\n|---|---:|---:|")
 	if only {
 		return interactive(ashlar, b, dir, source, million)

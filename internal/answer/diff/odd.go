@@ -91,6 +91,14 @@ func (rs *Ranks) measures() []measured {
 	}...)
 }
 
+// FindOdd finds the odd among ranks that were summed up elsewhere, by the rule of
+// [Table.Ranks]. They need a peak of reserved memory; what is nil is not compared.
+func FindOdd(ranks []*Rank) []Odd {
+	rs := &Ranks{Sizes: BlockSizes, Ranks: ranks, Odd: []Odd{}}
+	rs.findOdd()
+	return rs.Odd
+}
+
 // findOdd fills Measures and Odd.
 func (rs *Ranks) findOdd() {
 	for _, m := range rs.measures() {

@@ -9,13 +9,15 @@ import (
 
 // Rank is the summary of one device among several.
 type Rank struct {
-	File   string  `json:"file"`
-	Device *int    `json:"device"` // nil for host memory
-	Name   string  `json:"name"`   // File, with the device if the file has several
-	Events int     `json:"events"`
-	Calls  int     `json:"calls"`
-	OOMs   int     `json:"oom_events"`
-	Replay *Replay `json:"replay"`
+	File   string `json:"file"`
+	Device *int   `json:"device"` // nil for host memory
+	Name   string `json:"name"`   // File, with the device if the file has several
+	// Contradictions are what the file says that cannot be true together.
+	Contradictions []string `json:"contradictions"`
+	Events         int      `json:"events"`
+	Calls          int      `json:"calls"`
+	OOMs           int      `json:"oom_events"`
+	Replay         *Replay  `json:"replay"`
 
 	PeakAllocated *uint64 `json:"peak_allocated_bytes"`
 	PeakRequested *uint64 `json:"peak_requested_bytes"`
@@ -54,7 +56,7 @@ func (x *Table) Rank(ctx context.Context, s Source, name string) (*Rank, error) 
 	}
 	t := h.trace
 	r := &Rank{
-		File: s.File, Name: name, Events: t.Events.Len(), OOMs: len(h.peaks.OOMs), Replay: h.replay,
+		File: s.File, Name: name, Contradictions: append([]string{}, s.Contradictions...), Events: t.Events.Len(), OOMs: len(h.peaks.OOMs), Replay: h.replay,
 		Partial: t.Partial || h.line.AtLeast,
 		calls:   x.sequence(t), midrun: h.line.Start.Kind != start.Recorded, notes: h.notes,
 	}

@@ -14,10 +14,12 @@ type Side struct {
 	File         string  `json:"file"`
 	Device       *int    `json:"device"` // nil for host memory
 	DeviceReason *string `json:"device_reason"`
-	Settings     *string `json:"settings"`
-	Events       int     `json:"events"`
-	OOMs         int     `json:"oom_events"`
-	Replay       *Replay `json:"replay"`
+	// Contradictions are what the file says that cannot be true together.
+	Contradictions []string `json:"contradictions"`
+	Settings       *string  `json:"settings"`
+	Events         int      `json:"events"`
+	OOMs           int      `json:"oom_events"`
+	Replay         *Replay  `json:"replay"`
 
 	At Moment `json:"at"`
 
@@ -58,9 +60,10 @@ type Fragmentation struct {
 
 // Source names the trace that sides are taken of.
 type Source struct {
-	File   string
-	Run    *run.Run
-	Reason string // why this device, if there was a choice
+	File           string
+	Run            *run.Run
+	Reason         string   // why this device, if there was a choice
+	Contradictions []string // of the file with itself
 }
 
 // Sides looks at a trace at some moments. The trace is not kept.
@@ -104,7 +107,7 @@ func (x *Table) Sides(ctx context.Context, s Source, at []At) ([]*Side, error) {
 func newSide(s Source, h *history, at At, live *timeline.Live) *Side {
 	t := h.trace
 	side := &Side{
-		File: s.File, DeviceReason: text(s.Reason), Events: t.Events.Len(), OOMs: len(h.peaks.OOMs), Replay: h.replay,
+		File: s.File, DeviceReason: text(s.Reason), Contradictions: append([]string{}, s.Contradictions...), Events: t.Events.Len(), OOMs: len(h.peaks.OOMs), Replay: h.replay,
 		At: h.moment(live.Event), Reserved: live.Totals.Reserved, Blocks: live.Totals.Blocks,
 		notes: h.notes,
 	}

@@ -82,7 +82,7 @@ func (s *RankSet) Add(ctx context.Context, file string, c *Case, r *Report, docu
 		e.Rank = &rank
 	}
 	if c.Loaded != nil {
-		rank, err := s.table.Rank(ctx, diff.Source{File: c.Name, Run: c.Loaded}, e.Name)
+		rank, err := s.table.Rank(ctx, diff.Source{File: c.Name, Run: c.Loaded, Contradictions: c.contradictions}, e.Name)
 		if err != nil {
 			return err
 		}

@@ -21,6 +21,8 @@ type Dump struct {
 	Missing []string `json:"missing"`
 
 	Fragmentation DumpFragmentation `json:"fragmentation"`
+	Readings      []Reading         `json:"readings"`
+	EmptyCache    *Released         `json:"empty_cache"` // nil if a number for it is missing
 }
 
 // DumpFragmentation holds the fractions that follow from a dump. The place of
@@ -73,6 +75,8 @@ func NewDump(d *stats.Dump) *Dump {
 	if t, u := find(d, "reserved_bytes.all.current"), find(d, "inactive_split_bytes.all.current"); t != nil && u != nil {
 		f.InactiveSplit = share(*t, *u, false)
 	}
+	out.Readings = readings(func(key string) *units.Range { return find(d, key) })
+	out.EmptyCache = releasedOf(d)
 	return out
 }
 

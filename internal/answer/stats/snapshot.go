@@ -9,6 +9,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
+	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -45,10 +46,15 @@ type Snapshot struct {
 	Segments      []Group       `json:"segments"`
 	Fragmentation Fragmentation `json:"fragmentation"`
 	OOMs          []OOM         `json:"oom_events"`
-	Replay        *Replay       `json:"replay"`
-	Missing       []Missing     `json:"missing"`
-	Holders       []Holder      `json:"top_stacks"`
-	HolderCount   int           `json:"stack_count"`
+	// Readings judge the statistics of the replay, if it was identical.
+	Readings   []Reading `json:"readings"`
+	EmptyCache *Released `json:"empty_cache"` // at the end; nil if the file has no segments
+	Traffic    *Traffic  `json:"traffic"`     // nil without events
+
+	Replay      *Replay   `json:"replay"`
+	Missing     []Missing `json:"missing"`
+	Holders     []Holder  `json:"top_stacks"`
+	HolderCount int       `json:"stack_count"`
 }
 
 // Truncated says how far a file that ends early goes.
@@ -132,7 +138,7 @@ func NewSnapshot(ctx context.Context, f *snapshot.File, o Options) (*Snapshot, e
 		Writer: text(o.Writer), DeviceReason: text(why), Device: deviceOf(t), Events: t.Events.Len(), Streams: streams(t),
 		PyTorch:        replay.NewPyTorch(t.Writer, t.Writer.Assumed()),
 		Contradictions: answer.Contradictions(f),
-		Annotations:    []timeline.NameCount{}, Segments: []Group{}, OOMs: []OOM{}, Missing: []Missing{}, Holders: []Holder{},
+		Annotations:    []timeline.NameCount{}, Segments: []Group{}, OOMs: []OOM{}, Missing: []Missing{}, Holders: []Holder{}, Readings: []Reading{},
 	}}
 	if o.FileBytes > 0 {
 		c.out.FileBytes = &o.FileBytes
@@ -149,6 +155,10 @@ func NewSnapshot(ctx context.Context, f *snapshot.File, o Options) (*Snapshot, e
 	c.segments()
 	c.ooms()
 	c.holders()
+	c.out.EmptyCache = released(t)
+	if err := c.traffic(ctx, r); err != nil {
+		return nil, err
+	}
 	c.out.Settings = settingsOf(t)
 	c.missing()
 	return c.out, nil
@@ -168,6 +178,16 @@ func (c *collector) follow(ctx context.Context, r *run.Run) error {
 		c.out.Replay = &Replay{
 			Identical: got.Identical, Events: got.Events, IdenticalEvents: got.IdenticalEvents,
 			SegmentsIdentical: got.SegmentsIdentical, Start: got.Start, Notes: append([]string{}, got.Notes...),
+		}
+		if got.Identical {
+			c.out.Readings = readings(func(key string) *units.Range {
+				n, ok := got.Stats[key]
+				if !ok {
+					return nil
+				}
+				r := units.Exactly(uint64(max(n, 0)))
+				return &r
+			})
 		}
 	}
 	h, err := r.History(ctx)

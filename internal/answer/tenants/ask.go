@@ -65,7 +65,7 @@ func (w *work) head() *Answer {
 	for _, r := range w.Runs {
 		s := r.settings()
 		t := Tenant{
-			Name: r.Name, File: r.File, SelfCheck: whatif.NewSelfCheck(r.Program), Settings: s.String(),
+			Name: r.Name, File: r.File, Contradictions: append([]string{}, r.Contradictions...), SelfCheck: whatif.NewSelfCheck(r.Program), Settings: s.String(),
 			Guarantee: r.Guarantee, Priority: r.Priority,
 		}
 		if r.Ceiling > 0 {

@@ -15,13 +15,15 @@ type Answer struct {
 
 // Tenant is a run and its terms.
 type Tenant struct {
-	Name      string           `json:"name"`
-	File      string           `json:"file"`
-	SelfCheck whatif.SelfCheck `json:"self_check"`
-	Settings  string           `json:"settings"`
-	Guarantee uint64           `json:"guarantee_bytes"`
-	Ceiling   *uint64          `json:"ceiling_bytes"` // nil: none
-	Priority  int              `json:"priority"`
+	Name string `json:"name"`
+	File string `json:"file"`
+	// Contradictions are what the file says that cannot be true together.
+	Contradictions []string         `json:"contradictions"`
+	SelfCheck      whatif.SelfCheck `json:"self_check"`
+	Settings       string           `json:"settings"`
+	Guarantee      uint64           `json:"guarantee_bytes"`
+	Ceiling        *uint64          `json:"ceiling_bytes"` // nil: none
+	Priority       int              `json:"priority"`
 }
 
 // Arrangement is one way to share the GPU.

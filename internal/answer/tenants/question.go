@@ -21,9 +21,10 @@ const (
 type Run struct {
 	Name, File string
 	*run.Checked
-	Guarantee uint64
-	Ceiling   uint64 // 0: none
-	Priority  int
+	Contradictions []string // of the file with itself
+	Guarantee      uint64
+	Ceiling        uint64 // 0: none
+	Priority       int
 	// Start is when the run begins: in microseconds, or in calls of the longest run.
 	Start float64
 	// Repeat is how often it is made, one time after the other; 0 is once.

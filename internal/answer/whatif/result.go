@@ -20,6 +20,9 @@ type Result struct {
 	Recorded bool `json:"recorded"`
 	// EmptyCache is when empty_cache() is called; nil if as recorded.
 	EmptyCache *string `json:"empty_cache"`
+	// Change is how the program was changed, a kind and its value; nil if it was
+	// not.
+	Change *string `json:"change"`
 
 	Limit        *uint64 `json:"limit_bytes"` // nil: none
 	DeviceMemory *uint64 `json:"device_memory_bytes"`
@@ -111,6 +114,18 @@ func NewResult(r *run.Checked, o *replay.Outcome) *Result {
 		out.Curve = newCurve(o.Curve)
 	}
 	return out
+}
+
+// setChange says how the program was changed.
+func (r *Result) setChange(c *Change) {
+	if c == nil {
+		return
+	}
+	name := c.Name()
+	r.Change = &name
+	if c.Kind == ChangeNoCache {
+		r.Settings, r.Export = "", "export PYTORCH_NO_CUDA_MEMORY_CACHING=1"
+	}
 }
 
 func newFailure(r *run.Checked, f *replay.Failure, finite bool) *Failure {

@@ -72,6 +72,11 @@ type Question struct {
 	// EmptyCache changes the calls of empty_cache(): in a run under the recorded
 	// settings, beside the one as recorded, and under all others.
 	EmptyCache EmptyCache
+	// NoCache, Bucket and Order are changes of the program, each tried by itself:
+	// without the cache, with sizes padded, with what stays allocated first.
+	NoCache bool
+	Bucket  Bucket
+	Order   bool
 
 	Workers  int                   // 0: as many as there are cores
 	Progress func(done, total int) // is called with the number of settings done, never concurrently
@@ -85,6 +90,8 @@ type Answer struct {
 	OnOOM        string    `json:"on_oom"` // OnOOMDie or OnOOMSkip
 	// EmptyCache is nil if the calls of empty_cache() are the recorded ones.
 	EmptyCache *EmptyCacheCalls `json:"empty_cache"`
+	// Changes are those of the program beside EmptyCache.
+	Changes []Change `json:"changes"`
 	// Interrupted: the context ended before all was done. NotRun are the settings
 	// without a result.
 	Interrupted bool      `json:"interrupted"`
@@ -106,29 +113,24 @@ const (
 // The error is a *[SettingError], or says why nothing can be replayed.
 func Ask(ctx context.Context, r *run.Checked, q Question) (*Answer, error) {
 	p := r.Program
-	runs := recordedAndOthers(p, q.Settings)
-	changed, calls := p, (*EmptyCacheCalls)(nil)
-	if q.EmptyCache != (EmptyCache{}) {
-		var err error
-		if changed, calls, err = q.EmptyCache.apply(ctx, r); err != nil {
-			return nil, err
-		}
-		runs = append([]Setting{runs[0]}, runs...)
+	runs, changes, calls, err := q.trials(ctx, r)
+	if err != nil {
+		return nil, err
 	}
 	for i := range runs {
-		if err := p.Runnable(q.conditions(runs[i])); err != nil {
+		if err := p.Runnable(q.conditions(runs[i].Setting)); err != nil {
 			if p.Runnable(q.conditions(Setting{Parsed: settings.Default()})) != nil {
 				return nil, err // whatever the settings
 			}
 			return nil, &SettingError{runs[i].Conf, err}
 		}
 	}
-	outcomes, err := q.runAll(ctx, p, changed, runs)
+	outcomes, err := q.runAll(ctx, runs)
 	if err != nil {
 		return nil, err
 	}
 	a := &Answer{
-		SelfCheck: NewSelfCheck(p), Limit: q.Limit, DeviceMemory: q.Memory, OnOOM: OnOOMDie, EmptyCache: calls,
+		SelfCheck: NewSelfCheck(p), Limit: q.Limit, DeviceMemory: q.Memory, OnOOM: OnOOMDie, EmptyCache: calls, Changes: changes,
 		NotRun: []string{}, Results: []*Result{},
 	}
 	if q.SkipOOM {
@@ -145,22 +147,20 @@ func Ask(ctx context.Context, r *run.Checked, q Question) (*Answer, error) {
 		if out.Recorded {
 			out.Needs, out.After = "", AfterNothing // it did take them
 		}
-		if i > 0 && calls != nil {
-			out.EmptyCache = &calls.When
-		}
+		out.EmptyCache = runs[i].emptyCache
+		out.setChange(runs[i].change)
 		a.Results = append(a.Results, out)
 	}
 	a.Notes = q.notes(r, outcomes)
 	return a, nil
 }
 
-// recordedAndOthers puts the recorded settings first. Their share of the device
-// is left out: it is of the whole device, which is in no file, and it shows
-// as a limit.
-func recordedAndOthers(p *replay.Program, others []Setting) []Setting {
+// recordedSetting returns the recorded settings. Their share of the device is left
+// out: it is of the whole device, which is in no file, and it shows as a limit.
+func recordedSetting(p *replay.Program) Setting {
 	recorded := p.Settings
 	recorded.PerProcessMemoryFraction = 1
-	return append([]Setting{{Conf: p.Settings.String(), Parsed: recorded}}, others...)
+	return Setting{Conf: p.Settings.String(), Parsed: recorded}
 }
 
 func (q *Question) conditions(s Setting) replay.Conditions {
@@ -169,18 +169,13 @@ func (q *Question) conditions(s Setting) replay.Conditions {
 	}
 }
 
-// runAll runs the recorded program under the first settings, the changed one under
-// the others. Those that the context left no time for have no outcome. Of several
-// errors it returns the one of the first settings.
-func (q *Question) runAll(ctx context.Context, recorded, changed *replay.Program, runs []Setting) ([]*replay.Outcome, error) {
+// runAll runs the trials. Those that the context left no time for have no outcome.
+// Of several errors it returns that of the first trial.
+func (q *Question) runAll(ctx context.Context, runs []trial) ([]*replay.Outcome, error) {
 	outcomes := make([]*replay.Outcome, len(runs))
 	done := parallel.Counter(len(runs), q.Progress)
 	err := parallel.Each(ctx, q.Workers, len(runs), func(i int) error {
-		p := changed
-		if i == 0 {
-			p = recorded
-		}
-		o, err := p.Run(ctx, q.conditions(runs[i]))
+		o, err := runs[i].run(ctx, q.conditions(runs[i].Setting))
 		switch {
 		case err == nil:
 			outcomes[i] = o

@@ -37,6 +37,11 @@ type Call struct {
 	Kwargs  map[string]any
 	Thread  int // 1: autograd's
 	Stream  int
+
+	// Workspaces are what cuDNN said that the passes of a convolution take, -1 if
+	// it was not asked. OnGPU: it knew the GPU, and was not only told of it.
+	Workspaces []int64
+	OnGPU      bool
 }
 
 // Ref is an argument that is a tensor: a position in In.

@@ -1,5 +1,7 @@
 package eager
 
+import "slices"
+
 // Kernels of cuDNN: convolutions, batch norms and recurrent layers.
 
 // convolution is the call of one whose arguments after its tensors begin at
@@ -42,23 +44,28 @@ func (r *running) lastFormat(t *Tensor) bool {
 	return true
 }
 
-// formatted copies tensors that do not lie as the convolution wants them.
-func (r *running) formatted(last bool, ts ...*Tensor) (done func()) {
-	var copies []*storage
-	for _, t := range ts {
-		if last && t.dims >= 4 && !r.lastFormat(t) && !(t.IsContiguous() && (t.dim[1] == 1 || t.Elements() == t.dim[0]*t.dim[1])) || !last && !t.IsContiguous() {
-			copies = append(copies, r.scratch(t.Bytes(), r.Op))
-		}
+// formatted copies a tensor that does not lie as a convolution wants it.
+func (r *running) formatted(last bool, t *Tensor) (done func()) {
+	if t == nil || last && (t.dims < 4 || r.lastFormat(t) || t.IsContiguous() && (t.dim[1] == 1 || t.Elements() == t.dim[0]*t.dim[1])) || !last && t.IsContiguous() {
+		return func() {}
 	}
-	return func() {
-		for i := len(copies) - 1; i >= 0; i-- {
-			r.unref(copies[i])
-		}
-	}
+	s := r.scratch(t.Bytes(), r.Op)
+	return func() { r.unref(s) }
 }
 
-// cudnnSpace takes a workspace of cuDNN; sure says whether it was measured.
-func (r *running) cudnnSpace(bytes int64, sure bool) {
+// convSpace takes the workspace of a pass. What cuDNN says of it is true if it
+// knew the GPU. If it was only told of one it leaves out the kernels of cuBLAS,
+// which it prefers where there is nothing but a matrix product to do.
+func (r *running) convSpace(c *Convolution, p convPass, asked int) {
+	bytes, sure := c.space(p)
+	if asked < len(r.Workspaces) && r.Workspaces[asked] >= 0 && !c.Native() {
+		switch {
+		case r.OnGPU:
+			bytes, sure = r.Workspaces[asked], true
+		case !sure && product(c.W[2:]) > 1:
+			bytes = r.Workspaces[asked]
+		}
+	}
 	if !sure {
 		r.kernels.guessed = max(r.kernels.guessed, bytes)
 	}
@@ -69,14 +76,17 @@ func convolve(r *running) {
 	if len(r.Out) == 0 {
 		return
 	}
-	c := r.convolution(r.in[0], r.in[1], r.Out[0].Shape, 3)
+	x, w := r.in[0], r.in[1]
+	c := r.convolution(x, w, r.Out[0].Shape, 3)
 	if !c.valid() {
 		return
 	}
-	done := r.formatted(c.ChannelsLast, r.in[0], r.in[1])
+	input := r.formatted(c.ChannelsLast, x)
 	r.output(0)
-	r.cudnnSpace(c.Forward())
-	done()
+	weight := r.formatted(c.ChannelsLast, w)
+	r.convSpace(c, forwardPass, 0)
+	weight()
+	input()
 }
 
 func convolveBackward(r *running) {
@@ -86,16 +96,30 @@ func convolveBackward(r *running) {
 		return
 	}
 	slot := r.slots(10, 3)
-	done := r.formatted(c.ChannelsLast, g, x, w)
+	var copies []func()
+	if slot[1] >= 0 {
+		copies = append(copies, r.formatted(c.ChannelsLast, x))
+	}
+	again := g // what each pass copies for itself
+	if c.ChannelsLast {
+		copies, again = append(copies, r.formatted(true, g)), nil
+	}
 	if slot[0] >= 0 {
 		r.output(slot[0])
-		r.cudnnSpace(c.Input())
+		weight, grad := r.formatted(c.ChannelsLast, w), r.formatted(false, again)
+		r.convSpace(c, inputPass, 0)
+		grad()
+		weight()
 	}
 	if slot[1] >= 0 {
+		grad := r.formatted(false, again)
 		r.output(slot[1])
-		r.cudnnSpace(c.Weight())
+		r.convSpace(c, weightPass, 1)
+		grad()
 	}
-	done()
+	for _, free := range slices.Backward(copies) {
+		free()
+	}
 	if slot[2] >= 0 { // the bias
 		over := make([]bool, g.dims)
 		for d := range over {
@@ -144,7 +168,7 @@ type cell struct {
 	mode, layers, directions, hidden int64
 	steps                            int64 // of all sequences
 	size                             int64 // bytes of an element
-	dropout, batchFirst              bool
+	dropout, batchFirst, train       bool
 }
 
 // reserve is what the backward pass needs: the gates of every layer, what goes
@@ -202,12 +226,23 @@ func (r *running) cell() (c cell, ok bool) {
 	x := r.in[0]
 	c = cell{
 		mode: r.number(first, 0), hidden: r.number(first+1, 1), layers: r.number(first+3, 1), directions: 1 + r.number(first+7, 0),
-		size: x.dtype.Size(), steps: x.Elements() / max(x.Size(-1), 1), batchFirst: r.number(first+4, 0) != 0,
+		size: x.dtype.Size(), steps: x.Elements() / max(x.Size(-1), 1), batchFirst: r.number(first+4, 0) != 0, train: r.number(first+6, 0) != 0,
 	}
 	if p, is := r.Args[first+5].(float64); is {
 		c.dropout = p > 0
 	}
 	return c, c.mode >= 0 && c.mode < 4 && c.reserve() > 0
+}
+
+// cellSpace is the workspace and the reserve of a recurrent layer: what cuDNN
+// said, or about that.
+func (r *running) cellSpace(c cell) (work, reserve int64) {
+	if len(r.Workspaces) == 2 && r.OnGPU && min(r.Workspaces[0], r.Workspaces[1]) >= 0 {
+		return r.Workspaces[0], r.Workspaces[1]
+	}
+	work, reserve = c.workspace(r.matrixBytes(), r.in[0].Bytes()), c.reserve()
+	r.kernels.guessed = max(r.kernels.guessed, work)
+	return work, reserve
 }
 
 // recurrent is an LSTM, a GRU or a plain one: x, weights, how many of them a
@@ -226,10 +261,11 @@ func recurrent(r *running) {
 	for _, i := range []int{0, 1, 2, 4} {
 		r.output(i)
 	}
-	bytes := c.workspace(r.matrixBytes(), r.in[0].Bytes())
-	r.kernels.guessed = max(r.kernels.guessed, bytes)
+	bytes, reserve := r.cellSpace(c)
 	work := r.scratch(bytes, r.Op)
-	r.outputOf(3, c.reserve())
+	if c.train {
+		r.outputOf(3, reserve)
+	}
 	r.unref(work)
 	if turned != nil {
 		r.unref(turned)
@@ -249,7 +285,7 @@ func recurrentBackward(r *running) {
 	}
 	x := turn(r.in[0].Bytes())
 	g := turn(c.steps * c.hidden * c.directions * c.size)
-	bytes := c.workspace(r.matrixBytes(), r.in[0].Bytes())
+	bytes, _ := r.cellSpace(c)
 	states := 2
 	if c.mode == 2 { // an LSTM has two
 		states = 3

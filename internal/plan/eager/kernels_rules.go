@@ -23,6 +23,10 @@ func kernelRules() map[string]func(*running) {
 
 		"embedding": lookUp, "embedding_dense_backward": lookUpBackward,
 		"index": indexed, "index_put": put, "index_put_": put, "_index_put_impl_": put, "_unsafe_index_put": put,
+		"upsample_nearest2d": resampled, "_upsample_nearest_exact2d": resampled, "upsample_nearest2d_backward": resampled,
+		"upsample_bilinear2d_backward": resampled, "upsample_bicubic2d_backward": resampled,
+		"_upsample_bilinear2d_aa": resampledDense, "_upsample_bicubic2d_aa": resampledDense,
+		"_upsample_bilinear2d_aa_backward": resampledDense, "_upsample_bicubic2d_aa_backward": resampledDense,
 		"nonzero": nonzero, "sort": sorts, "topk": topk, "cumsum": cumulate, "cumprod": cumulate,
 
 		"_scaled_dot_product_flash_attention": flashForward, "_scaled_dot_product_flash_attention_backward": flashBackward,
@@ -338,6 +342,9 @@ func indexed(r *running) {
 			held = append(held, r.masked(t, n))
 			continue
 		}
+		if t.dtype == Int32 { // the kernel wants int64
+			held = append(held, r.scratch(t.Elements()*8, r.Op))
+		}
 		count++
 	}
 	if count >= 2 {
@@ -360,6 +367,25 @@ func indexed(r *running) {
 	for i := len(held) - 1; i >= 0; i-- {
 		r.unref(held[i])
 	}
+}
+
+// resampled copies its input into a dense form, unless the channels come last.
+func resampled(r *running) {
+	r.outputs()
+	if x := r.in[0]; !r.lastFormat(x) {
+		r.contiguousCopy(x).Drop()
+	}
+}
+
+// resampledDense knows no channels that come last: they are copied to and fro.
+func resampledDense(r *running) {
+	r.outputs()
+	x := r.in[0]
+	if r.lastFormat(x) && len(r.Out) > 0 {
+		r.scratchFor(r.Out[0].Bytes, func() { r.contiguousCopy(x).Drop() })
+		return
+	}
+	r.contiguousCopy(x).Drop()
 }
 
 func outElements(m *Meta) int64 {

@@ -108,7 +108,7 @@ func trainingJob(t *testing.T, rng *rand.Rand) *model.Job {
 	j.Clip = rng.Intn(3) == 0
 	j.Accumulate = oneOf(rng, 1, 1, 2, 3)
 	j.HoldOutput = rng.Intn(4) == 0
-	j.Save = oneOf(rng, model.SaveNone, model.SaveSync, model.SaveAsync)
+	j.Save = oneOf(rng, model.SaveNone, model.SaveTorch, model.SaveSync, model.SaveAsync)
 	j.Recompute = oneOf(rng, model.Recompute{Mode: "none"}, model.Recompute{Mode: "full"}, model.Recompute{Mode: "full", Reentrant: true},
 		model.Recompute{Mode: "selective"}, model.Recompute{Mode: "group", Groups: []int{3, 1}}, model.Recompute{Mode: "group", Groups: []int{-1, 2, -1}})
 	if j.Model.T5 != nil {

@@ -11,7 +11,8 @@ import (
 // save copies the state of the model and of the optimizer on the GPU, and drops
 // the copies once they are written. A weight that is tied is in the state dict
 // under both its names, so there are two copies of it. Copies that go straight
-// to host memory take nothing on the GPU.
+// to host memory take nothing on the GPU: neither those through pinned memory nor
+// those of torch.save, which moves one storage after the other to the CPU.
 func (r *run) save(o optimizer) {
 	if r.job.Save != model.SaveSync {
 		return

@@ -36,7 +36,7 @@ func (r *run) train() error {
 		if j.ZeroGrad == model.ZeroNone || j.ZeroGrad == "" {
 			o.zero()
 		}
-		if j.Save == model.SaveSync || j.Save == model.SaveAsync {
+		if j.Save != model.SaveNone && j.Save != "" {
 			r.phase(ledger.Saving)
 			r.save(o)
 		}

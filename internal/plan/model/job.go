@@ -109,9 +109,11 @@ const (
 // Save is how a checkpoint of the state is written after each step.
 type Save string
 
-// The ways: not at all, after a copy on the GPU, through pinned host memory.
+// The ways: not at all, by torch.save(state_dict()), after a copy on the GPU,
+// through pinned host memory.
 const (
 	SaveNone  Save = "none"
+	SaveTorch Save = "torch"
 	SaveSync  Save = "sync"
 	SaveAsync Save = "async"
 )

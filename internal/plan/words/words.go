@@ -114,7 +114,7 @@ var values = map[string]map[string]Meaning{
 	},
 	"zero-grad": {"set-to-none": {Value: "none"}, "true": {Value: "none"}, "zeros": {Value: "keep"}},
 	"mode":      {"training": {Value: "train"}, "finetune": {Value: "train"}, "sft": {Value: "train"}, "inference": {Value: "generate"}, "generation": {Value: "generate"}},
-	"save":      {"true": {Value: "sync"}, "false": {Value: "none"}, "no": {Value: "none"}, "steps": {Value: "sync"}, "epoch": {Value: "sync"}},
+	"save":      {"true": {Value: "torch"}, "false": {Value: "none"}, "no": {Value: "none"}, "steps": {Value: "torch"}, "epoch": {Value: "torch"}},
 	"loop":      {"trainer": {Value: "trainer-5.17"}, "hf-trainer": {Value: "trainer-5.17"}, "own": {Value: "plain"}, "none": {Value: "plain"}},
 	"mask":      {"padding": {Value: "right"}, "false": {Value: "none"}},
 }
@@ -170,7 +170,7 @@ var refused = map[string][]refusal{
 		{[]string{"auto", "balanced", "device-map"}, "layers on several GPUs one after the other are pp:N; write pp:2"},
 	},
 	"save": {
-		{[]string{"best"}, "say how: sync or async"},
+		{[]string{"best"}, "say how: torch, sync or async"},
 	},
 }
 

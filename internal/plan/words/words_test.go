@@ -82,7 +82,7 @@ clip yes true
 clip off -
 mask Right right
 zero-grad set_to_none none
-save epoch sync
+save epoch torch
 `
 
 func TestAccepted(t *testing.T) {

@@ -5,32 +5,35 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
+	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // Events is what ashlar events --json prints: one JSON document, written event by
 // event, each on a line. Errors of writing stay in the buffer.
 type Events struct {
-	out    *bufio.Writer
-	line   *timeline.Timeline
-	name   string
-	why    string
-	start  int64
-	texts  map[trace.StringID][]byte
-	stacks [][]byte // by stack
-	shown  int
-	buf    []byte
+	out            *bufio.Writer
+	line           *timeline.Timeline
+	name           string
+	why            string
+	contradictions []string
+	start          int64
+	texts          map[trace.StringID][]byte
+	stacks         [][]byte // by stack
+	shown          int
+	buf            []byte
 }
 
 // NewEvents begins a document about a device of a file; why it is that one may
 // be empty. start is the time that events are counted from.
-func NewEvents(out *bufio.Writer, l *timeline.Timeline, start int64, file, why string) *Events {
+func NewEvents(out *bufio.Writer, l *timeline.Timeline, start int64, f *snapshot.File, why string) *Events {
 	return &Events{
-		out: out, line: l, name: file, why: why, start: start,
+		out: out, line: l, name: f.Name, why: why, contradictions: answer.Contradictions(f), start: start,
 		texts: map[trace.StringID][]byte{}, stacks: make([][]byte, l.Trace.Stacks.Len()),
 	}
 }
@@ -44,7 +47,12 @@ func (d *Events) Begin() {
 	if d.why != "" {
 		reason = string(quoted(d.why))
 	}
-	fmt.Fprintf(d.out, "{\"schema\": %d, \"file\": %s, \"device\": %s, \"host\": %t, \"device_reason\": %s, \"events\": [", answer.Schema, quoted(d.name), device, d.line.Trace.Host, reason)
+	contradictions := make([]string, len(d.contradictions))
+	for i, c := range d.contradictions {
+		contradictions[i] = string(quoted(c))
+	}
+	fmt.Fprintf(d.out, "{\"schema\": %d, \"file\": %s, \"device\": %s, \"host\": %t, \"device_reason\": %s, \"contradictions\": [%s], \"events\": [",
+		answer.Schema, quoted(d.name), device, d.line.Trace.Host, reason, strings.Join(contradictions, ", "))
 }
 
 // Event writes the event at a cursor.

@@ -11,11 +11,13 @@ type Document struct {
 	Kind         input.Kind `json:"kind"`
 	Device       *int       `json:"device"`
 	DeviceReason *string    `json:"device_reason"`
-	Report       string     `json:"report"`
-	ReportBytes  int64      `json:"report_bytes"`
-	Cause        *string    `json:"cause"`
-	Confidence   *string    `json:"cause_confidence"`
-	Summary      *string    `json:"summary"`
+	// Contradictions are what the file says that cannot be true together.
+	Contradictions []string `json:"contradictions"`
+	Report         string   `json:"report"`
+	ReportBytes    int64    `json:"report_bytes"`
+	Cause          *string  `json:"cause"`
+	Confidence     *string  `json:"cause_confidence"`
+	Summary        *string  `json:"summary"`
 }
 
 // NewDocument is about a report on a case, in a file of that name and size.
@@ -23,7 +25,7 @@ type Document struct {
 func NewDocument(c *explain.Case, r *explain.Report, report string, size int64) *Document {
 	about := explain.NewDocument(c, r, true)
 	d := &Document{
-		File: c.Name, Kind: c.Kind, Device: about.Device, DeviceReason: about.DeviceReason, Report: report, ReportBytes: size,
+		File: c.Name, Kind: c.Kind, Device: about.Device, DeviceReason: about.DeviceReason, Contradictions: about.Contradictions, Report: report, ReportBytes: size,
 	}
 	if r != nil {
 		d.Cause, d.Confidence, d.Summary = &r.Cause, &r.CauseConfidence, &r.Summary

@@ -66,6 +66,8 @@ func (p *page) dump(d *stats.Dump) {
 	row(f.InactiveSplit, "inactive split", "/ reserved: free, but pinned by neighbours")
 	row(f.Internal, "internal", "(active - requested) / active: rounding")
 	p.wrapped("  ", "External fragmentation is not in these numbers: only a snapshot shows it.")
+	p.emptyCache(d.EmptyCache, "now")
+	p.readings(d.Readings)
 	p.dumpCounters(d)
 	p.dumpMissing(d)
 }

@@ -44,6 +44,9 @@ func Snapshot(w io.Writer, name string, f *stats.Snapshot, style Style) error {
 	p.ooms(f)
 	p.holders(f)
 	p.fragmentation(f)
+	p.emptyCache(f.EmptyCache, "at the end")
+	p.traffic(f)
+	p.readings(f.Readings)
 	p.segments(f)
 	p.missing(f)
 	return p.err

@@ -18,8 +18,9 @@ func Watch(w io.Writer, st *watch.Status, style Style) error {
 		p.line("no job has said anything yet: call ashlar.watch() in it, or start it with python ashlar.py --watch")
 	} else {
 		g := &grid{left: 1, drop: []int{9, 2, 8, 3}, head: [][]string{{"run", "rank", "gpu", "seen", "step", "allocated", "reserved", "frag", "headroom", "per step", "alarms"}}}
+		labels := watch.Labels(st.Runs)
 		for i := range st.Runs {
-			g.rows = append(g.rows, watchRow(&st.Runs[i]))
+			g.rows = append(g.rows, watchRow(&st.Runs[i], labels[st.Runs[i].Job()]))
 		}
 		for i, line := range g.lines(style.columns()) {
 			if i == 0 {
@@ -38,10 +39,10 @@ func Watch(w io.Writer, st *watch.Status, style Style) error {
 	return p.err
 }
 
-func watchRow(r *watch.RunStatus) []string {
-	name := Clean(r.Run)
-	if r.Attempt > 0 {
-		name += fmt.Sprintf(" (attempt %d)", r.Attempt)
+func watchRow(r *watch.RunStatus, label string) []string {
+	name := Clean(label)
+	if r.Source == watch.FromNVML {
+		name += " (NVML)"
 	}
 	seen := fmt.Sprintf("%.0f s", r.LastSeenS)
 	if r.LastSeenS >= 120 {
@@ -97,7 +98,7 @@ func (p *page) watchAlarms(all []watch.Alarm) {
 		if a.ClearedUS != nil {
 			state = "cleared after " + units.Duration(float64(*a.ClearedUS-a.RaisedUS)*1e3)
 		}
-		p.line("  %s  %s: %s rank %d, value %.4g, %s", at, Clean(a.Name), Clean(a.Run), a.Rank, a.Value, state)
+		p.line("  %s  %s: %s rank %d, value %s, %s", at, Clean(a.Name), Clean(a.Run), a.Rank, Clean(a.ValueText), state)
 		for _, do := range a.Actions {
 			if do.Result != "logged" {
 				p.wrapped("    "+Clean(do.Action)+": ", Clean(actionResult(&do)))

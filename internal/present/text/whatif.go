@@ -25,6 +25,9 @@ func WhatIf(w io.Writer, head WhatIfHead, a *whatif.Answer, style Style) error {
 	if c := a.EmptyCache; c != nil {
 		p.wrapped("  ", fmt.Sprintf("empty_cache %s: %s instead of the %s that the recording shows", c.When, plural(c.Made, "call", "calls"), countText(c.Recorded)))
 	}
+	for _, c := range a.Changes {
+		p.wrapped("  ", strings.ReplaceAll(c.Name(), "_", " ")+": "+c.Note)
+	}
 	for _, n := range a.Notes {
 		p.wrapped("  note: ", n)
 	}
@@ -140,6 +143,10 @@ func resultName(r *whatif.Result) string {
 		return "recorded: " + confText(r.Settings)
 	case r.EmptyCache != nil:
 		return confText(r.Settings) + ", empty_cache " + *r.EmptyCache
+	case r.Change != nil && *r.Change == whatif.ChangeNoCache:
+		return "PYTORCH_NO_CUDA_MEMORY_CACHING=1"
+	case r.Change != nil:
+		return confText(r.Settings) + ", " + *r.Change
 	}
 	return confText(r.Settings)
 }

@@ -174,6 +174,9 @@ func Legend(a *whatif.Answer) []string {
 		"same calls. Reserved is what PyTorch holds of the device, without CUDA's context; allocated is what tensors occupy." + fails +
 		" Device allocs and frees are driver calls, mappings of expandable segments included. Driver time estimates what they " +
 		"cost on an H200, without waiting for the device; use it to compare settings."}
+	if rows := ClaimsOf(a.Results); len(rows) > 0 {
+		said = append(said, "What such settings did to other runs: "+ClaimsPage+"#"+strings.Join(rows, ", #")+".")
+	}
 	if a.Limit.Source == whatif.Inferred && *a.Limit.Min < *a.Limit.Max {
 		said = append(said, "The real limit may be lower than the one used here, and what passes may fail under it. Give --limit if you know it.")
 	}

@@ -79,15 +79,51 @@ func longText(r *rand.Rand) ([]byte, string) {
 // nested is a value with very many others around it.
 func nested(r *rand.Rand) ([]byte, string) {
 	n := []int{150, 250, 100_000}[r.IntN(3)]
-	kind := r.IntN(3)
+	kind := r.IntN(4)
 	open, end := "[", "]"
 	switch kind {
 	case 0:
 		open, end = `{"a": `, "}"
 	case 1:
 		return []byte("\x80\x04" + strings.Repeat("]", n) + strings.Repeat("a", n-1) + "."), fmt.Sprintf("%d lists in a pickle", n)
+	case 3:
+		return repeated(r, n)
 	}
 	return []byte(`{"segments": [], "odd": ` + strings.Repeat(open, n) + "1" + strings.Repeat(end, n) + "}"), fmt.Sprintf("%d times %s", n, open)
+}
+
+// repeated is a pickle with a list that is written once and named very often.
+func repeated(r *rand.Rand, n int) ([]byte, string) {
+	key := []string{"device_traces", "segments", "external_annotations", "odd"}[r.IntN(4)]
+	item := []*Dict{
+		dict("action", "alloc", "addr", int64(0), "size", int64(1), "stream", int64(0)),
+		dict("address", int64(0), "total_size", int64(512), "blocks", &List{}),
+		dict("address", int64(0), "size", int64(512), "state", "inactive"),
+		dict("name", "f", "filename", "f.py", "line", int64(1)),
+		dict("stage", "START", "name", "a", "device", int64(0), "time_us", int64(0)),
+	}[r.IntN(5)]
+	p := &pickler{protocol: 2, texts: map[string]int{}}
+	p.op("\x80\x02}(")
+	p.text(key)
+	p.op("](")
+	for range 1000 {
+		p.value(item)
+		p.put()
+		p.op("0")
+	}
+	p.op("](")
+	for i := range p.next {
+		p.get(p.next - 1 - i) // in reverse, so that they are no run
+	}
+	p.op("e")
+	p.put()
+	for range n {
+		p.get(p.next - 1)
+	}
+	if r.IntN(3) > 0 {
+		p.op("eu.")
+	}
+	return p.out, fmt.Sprintf("%d times a list of 1000 in %s", n, key)
 }
 
 // bombs are the beginnings of what becomes large.

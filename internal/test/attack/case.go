@@ -158,7 +158,10 @@ func (g *Generator) snapshot() *Case {
 	if r.IntN(3) == 0 {
 		what = g.configure(v)
 	}
-	if r.IntN(10) > 0 {
+	switch n := r.IntN(10); {
+	case n == 1:
+		what += wrap(r, v)
+	case n > 1:
 		what += mutate(r, v)
 	}
 	return g.encoded(v, what)

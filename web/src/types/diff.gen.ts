@@ -83,6 +83,7 @@ export interface Rank {
   file: string;
   device: number | null;
   name: string;
+  contradictions: string[];
   events: number;
   calls: number;
   oom_events: number;
@@ -122,6 +123,7 @@ export interface Side {
   file: string;
   device: number | null;
   device_reason: string | null;
+  contradictions: string[];
   settings: string | null;
   events: number;
   oom_events: number;

@@ -1,6 +1,7 @@
 // Made by make web from the Go types of internal/plan. Do not edit.
 
 export interface Against {
+  contradictions: string[];
   least_bytes: number;
   matched_bytes: number;
   missing_bytes: number;

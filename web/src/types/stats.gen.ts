@@ -44,6 +44,8 @@ export interface Dump {
   extra: Record<string, number>;
   missing: string[];
   fragmentation: DumpFragmentation;
+  readings: Reading[];
+  empty_cache: Released | null;
 }
 
 export interface DumpFragmentation {
@@ -155,6 +157,20 @@ export interface Process {
   used_bytes: Range;
 }
 
+export interface Reading {
+  statistic: string;
+  value: string;
+  means: string;
+  problem: string;
+  why: string;
+}
+
+export interface Released {
+  bytes: number;
+  upper_bound: boolean;
+  note: string;
+}
+
 export interface Replay {
   identical: boolean;
   events: number;
@@ -208,15 +224,49 @@ export interface Snapshot {
   segments: Group[];
   fragmentation: Fragmentation;
   oom_events: OOM[];
+  readings: Reading[];
+  empty_cache: Released | null;
+  traffic: Traffic | null;
   replay: Replay | null;
   missing: Missing[];
   top_stacks: Holder[];
   stack_count: number;
 }
 
+export interface StepTurnover {
+  step: number | null;
+  allocations: number;
+  frees: number;
+  allocated_bytes: number;
+  freed_bytes: number;
+  misses: number;
+  hit_rate: number | null;
+}
+
 export interface Steps {
   annotation: string;
   complete: number;
+}
+
+export interface StreamTurnover {
+  stream: number;
+  allocations: number;
+  frees: number;
+  allocated_bytes: number;
+  freed_bytes: number;
+  misses: number;
+  hit_rate: number | null;
+}
+
+export interface Traffic {
+  allocations: number;
+  frees: number;
+  allocated_bytes: number;
+  freed_bytes: number;
+  misses: number;
+  hit_rate: number | null;
+  steps: StepTurnover[];
+  streams: StreamTurnover[];
 }
 
 export interface Truncated {

@@ -354,6 +354,7 @@ export type RunState = 'loading' | 'ready' | 'failed';
 export interface Runs {
   version: number;
   runs: Run[];
+  live: boolean;
 }
 
 export interface Segment {

@@ -3,6 +3,12 @@
 import type { Moment } from './timeline.gen';
 import type { Frame } from './view.gen';
 
+export interface Change {
+  kind: string;
+  value: string;
+  note: string;
+}
+
 export interface Curve {
   event: number[];
   time_us: (number | null)[];
@@ -25,6 +31,7 @@ export interface Document {
   device_memory: Memory;
   on_oom: string;
   empty_cache: EmptyCacheCalls | null;
+  changes: Change[];
   interrupted: boolean;
   not_run: string[];
   notes: string[];
@@ -80,6 +87,7 @@ export interface Result {
   after: string;
   recorded: boolean;
   empty_cache: string | null;
+  change: string | null;
   limit_bytes: number | null;
   device_memory_bytes: number | null;
   fails: boolean;

@@ -7,7 +7,8 @@ int device_count;
 long counters[COUNTERS];
 int lazy;
 
-static int initialized, exiting, machine_devices;
+static int initialized, exiting;
+int machine_devices;
 static u64 context_cost;
 static long calls;
 
@@ -129,6 +130,18 @@ CUresult unsafe_call(void)
 	return CAPTURE_UNSUPPORTED;
 }
 
+void fake_machine(void)
+{
+	if (machine_devices)
+		return;
+	machine_devices = (int)setting("FAKECUDA_DEVICES", 1);
+	for (int i = 0; i < MAX_DEVICES; i++) {
+		devices[i].number = i;
+		devices[i].total = setting("FAKECUDA_MEMORY", 8ull << 30);
+		devices[i].used = devices[i].others = setting("FAKECUDA_OTHERS", 0);
+	}
+}
+
 static void show_devices(void)
 {
 	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
@@ -157,14 +170,9 @@ CUresult cuInit(unsigned flags)
 	if (code)
 		END(code);
 	if (!initialized) {
-		machine_devices = (int)setting("FAKECUDA_DEVICES", 1);
+		fake_machine();
 		context_cost = setting("FAKECUDA_CONTEXT", 300ull << 20);
 		lazy = (int)setting("FAKECUDA_LAZY", 0);
-		for (int i = 0; i < MAX_DEVICES; i++) {
-			devices[i].number = i;
-			devices[i].total = setting("FAKECUDA_MEMORY", 8ull << 30);
-			devices[i].used = devices[i].others = setting("FAKECUDA_OTHERS", 0);
-		}
 		show_devices();
 		// FAKECUDA_FAIL=cuMemAlloc_v2:3:2 lets the third cuMemAlloc fail with code 2;
 		// with :ever behind it all later ones, too.

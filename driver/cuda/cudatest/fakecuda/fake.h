@@ -74,11 +74,13 @@ typedef device *CUcontext; // a device has one context, the primary one
 
 extern pthread_mutex_t fake_lock;
 extern device devices[MAX_DEVICES];
+extern int machine_devices;     // that the machine has
 extern int device_count;        // that CUDA shows
 extern device *shown[MAX_DEVICES];
 extern long counters[COUNTERS];
 extern int lazy;                // work waits until somebody waits for it
 
+void fake_machine(void);               // reads what the machine has, once
 device *current(void);                 // of the thread's current context, or NULL
 CUresult begin(const char *name);      // takes the lock; a code if the call is to fail
 CUresult end(CUresult code);           // gives the lock back

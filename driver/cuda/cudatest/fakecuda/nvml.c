@@ -14,7 +14,39 @@ static int started, others, unknown;
 // NVML does not tell.
 void fake_processes(int n, int without_memory) { others = n; unknown = without_memory; }
 
-int nvmlInit_v2(void) { started = 1; return NVML_OK; }
+int nvmlInit_v2(void)
+{
+	pthread_mutex_lock(&fake_lock);
+	fake_machine();
+	started = 1;
+	pthread_mutex_unlock(&fake_lock);
+	return NVML_OK;
+}
+
+static void uuid_of(int i, char *to, unsigned room)
+{
+	unsigned b = 0xa0u + (unsigned)i;
+	snprintf(to, room, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+		b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b);
+}
+
+int nvmlDeviceGetCount_v2(unsigned *to) { *to = (unsigned)machine_devices; return started ? NVML_OK : NVML_UNINITIALIZED; }
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned i, device **to)
+{
+	if (i >= (unsigned)machine_devices)
+		return NVML_INVALID_ARGUMENT;
+	return *to = &devices[i], NVML_OK;
+}
+
+int nvmlDeviceGetUUID(device *d, char *to, unsigned room) { uuid_of(d->number, to, room); return NVML_OK; }
+
+int nvmlDeviceGetName(device *d, char *to, unsigned room)
+{
+	(void)d;
+	snprintf(to, room, "Stand-in GPU");
+	return NVML_OK;
+}
 
 const char *nvmlErrorString(int code)
 {
@@ -41,10 +73,8 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, device **to)
 	if (!started)
 		return NVML_UNINITIALIZED;
 	for (int i = 0; i < MAX_DEVICES; i++) {
-		unsigned b = 0xa0u + (unsigned)i;
 		char text[64];
-		snprintf(text, sizeof text, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-			b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b);
+		uuid_of(i, text, sizeof text);
 		if (!strcmp(text, uuid))
 			return *to = &devices[i], NVML_OK;
 	}

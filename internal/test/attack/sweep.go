@@ -1,0 +1,91 @@
+package attack
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+)
+
+// Sweep returns the cases that are the same for every seed: each number of each
+// message, and each size of a segment, with every absurd value.
+func (g *Generator) Sweep() []*Case {
+	var all []*Case
+	for i, text := range messages {
+		for _, at := range decimals.FindAllStringIndex(text, -1) {
+			for _, n := range absurdNumbers {
+				data := []byte(text[:at[0]] + n + text[at[1]:] + "\n")
+				what := fmt.Sprintf("message %d with %s at %d", i, n, at[0])
+				all = append(all, &Case{What: what, Name: "a.log", Data: data, Unpacked: int64(len(data)), Commands: []string{"explain FILE"}})
+			}
+		}
+	}
+	for _, key := range []string{"total_size", "address", "allocated_size", "active_size", "requested_size"} {
+		for _, size := range absurdSizes {
+			for _, expandable := range []bool{false, true} {
+				all = append(all, g.absurdSegment(key, size, expandable))
+			}
+		}
+	}
+	return all
+}
+
+var (
+	absurdNumbers = []string{"17179869184.00", "8589934592.00", "0.00", "-1.00", "999999999999999999999999.99"}
+	absurdSizes   = []int64{-1, -2 << 20, 0, 1 << 49, 1 << 62, math.MaxInt64, math.MinInt64}
+)
+
+// absurdSegment is a snapshot without events, with one segment whose number is absurd.
+func (g *Generator) absurdSegment(key string, size int64, expandable bool) *Case {
+	v := clone(shortened(g.trees[0], 0)).(*Dict)
+	for _, s := range list(v.Get("segments"))[:1] {
+		if s, ok := s.(*Dict); ok {
+			s.Set(key, size)
+			s.Set("is_expandable", expandable)
+		}
+	}
+	data := JSON(v)
+	return &Case{
+		What: fmt.Sprintf("a segment with %s %d, expandable %v", key, size, expandable), Name: "a.json", Data: data, Unpacked: int64(len(data)), Sums: sums(v),
+		Commands: []string{"report FILE -o OUT.html", "stats FILE --json", "explain FILE"},
+	}
+}
+
+// wrap gives some segments sizes whose sum is beyond 64 bits, and changes their other
+// fields along with them. It says what it did.
+func wrap(r *rand.Rand, v *Dict) string {
+	if r.IntN(2) == 0 {
+		v.Set("device_traces", &List{})
+	}
+	segments := list(v.Get("segments"))
+	if len(segments) == 0 {
+		return "no segments"
+	}
+	var sum int64
+	for _, s := range segments {
+		if s, ok := s.(*Dict); ok {
+			n, _ := s.Get("total_size").(int64)
+			sum += n
+		}
+	}
+	count := 1 + r.IntN(3)
+	for range count {
+		s, ok := segments[r.IntN(len(segments))].(*Dict)
+		if !ok {
+			continue
+		}
+		size := []int64{-1, -512, -2 << 20, -sum, 512 - sum, math.MinInt64, math.MaxInt64 - sum}[r.IntN(7)]
+		s.Set("total_size", size)
+		s.Set("is_expandable", r.IntN(2) == 0)
+		switch blocks := list(s.Get("blocks")); r.IntN(3) {
+		case 0:
+			s.Set("blocks", &List{})
+		case 1:
+			if len(blocks) > 0 {
+				if last, ok := blocks[len(blocks)-1].(*Dict); ok {
+					last.Set("size", size)
+				}
+			}
+		}
+	}
+	return fmt.Sprintf("sizes of %d segments that wrap", count)
+}

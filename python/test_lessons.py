@@ -1,0 +1,482 @@
+"""Tests of retry, monitor and async_save without a GPU, on the fake in testdata/fake.
+
+What PyTorch does with them is checked by lessons_check.py, on a machine with a GPU.
+"""
+import functools
+import os
+import pickle
+import random
+import signal
+import stat
+import sys
+import textwrap
+import threading
+import types
+import unittest
+import weakref
+from unittest import mock
+
+from recorder_case import ASHLAR, FAKE, Case, JobCase, load_module
+
+MIB = 1 << 20
+
+
+class TensorCase(Case):
+    def setUp(self):
+        super().setUp()
+        self.fake = load_module("tensors", os.path.join(FAKE, "tensors.py"))
+        self.enter(mock.patch.dict(sys.modules, tensors=self.fake))  # for pickle
+        self.fake.install(self.torch)
+        self.torch.cuda.init()
+
+    def parameter(self, *values):
+        return self.fake.Parameter(self.fake.floats(*values))
+
+    def oom(self, text="CUDA out of memory. Tried to allocate 1.00 GiB."):
+        raise self.torch.cuda.OutOfMemoryError(text)
+
+    def log(self):
+        return self.stderr.getvalue()
+
+
+class TestRetry(TensorCase):
+    def setUp(self):
+        super().setUp()
+        self.weight, self.count = self.parameter(1, 2), self.fake.floats(5)
+        self.model = self.fake.Module([self.weight], [self.count])
+        self.sizes = []
+
+    def passes(self, size, fits=16):
+        """A pass that fails halfway, with everything changed that one changes."""
+        self.sizes.append(size)
+        gradient = self.fake.floats(size, size)
+        if self.weight.grad is None:
+            self.weight.grad = gradient
+        else:
+            self.weight.grad.fill(*[a + size for a in self.weight.grad.tolist()])
+        self.count.fill(self.count.tolist()[0] + 1)
+        self.torch.random.state += 1
+        self.torch.cuda.random.state += 1
+        drawn = random.random()
+        if size > fits:
+            self.oom()
+        return size, drawn
+
+    def halve(self, size, *rest):
+        return (size // 2, *rest) if size > 1 else None
+
+    def test_rescue(self):
+        random.seed(3)
+        want = random.random()
+        random.seed(3)
+        self.assertEqual(self.ashlar.retry(self.passes, 64, shrink=self.halve), (16, want))
+        self.assertEqual(self.sizes, [64, 32, 16])
+        self.assertEqual(self.weight.grad.tolist(), [16, 16], "gradients of passes that failed are gone")
+        self.assertEqual(self.count.tolist(), [6])
+        self.assertEqual((self.torch.random.state, self.torch.cuda.random.state), (1, 1))
+        self.assertEqual(self.torch.calls.count(("empty_cache",)), 2)
+        self.assertIn("retry: out of memory in passes; 0 B of tensors were freed, 0 B given back to the device; trying again with less\n", self.log())
+
+    def test_gradients_that_were_there(self):
+        self.weight.grad = before = self.fake.floats(100, 200)
+        self.ashlar.retry(self.passes, 32, shrink=self.halve)
+        self.assertIs(self.weight.grad, before)
+        self.assertEqual(before.tolist(), [116, 216])
+
+    def test_once_more(self):
+        """Without shrink: the same again, once."""
+        failed = []
+
+        def first():
+            if not failed:
+                failed.append(1)
+                self.oom()
+            return 7
+
+        self.assertEqual(self.ashlar.retry(first), 7)
+        with self.assertRaises(RuntimeError) as raised:
+            self.ashlar.retry(self.passes, 64)
+        self.assertEqual(self.sizes, [64, 64])
+        self.assertIn("nothing smaller is left to try", self.notes(raised.exception))
+
+    def notes(self, error):
+        return "\n".join(getattr(error, "__notes__", [self.log()]))
+
+    def test_nothing_smaller(self):
+        with self.assertRaises(RuntimeError) as raised:
+            self.ashlar.retry(self.passes, 4, 0, shrink=self.halve)
+        self.assertEqual(self.sizes, [4, 2, 1])
+        self.assertIn("retry: 0 B of tensors were freed", self.notes(raised.exception))
+
+    def test_shrink_never_ends(self):
+        with self.assertRaises(RuntimeError):
+            self.ashlar.retry(self.passes, 64, shrink=lambda size: size)
+        self.assertEqual(len(self.sizes), self.ashlar.MOST_TRIES)
+
+    def test_shrink_fails(self):
+        with self.assertRaises(ZeroDivisionError):
+            self.ashlar.retry(self.passes, 64, shrink=lambda size: size // 0)
+
+    def test_optimizer(self):
+        """An OOM in optimizer.step, or after it, is raised at once."""
+        optimizer, calls = self.fake.Optimizer([self.weight]), []
+
+        def within():
+            calls.append(1)
+            optimizer.step(self.oom)
+
+        def after():
+            calls.append(2)
+            optimizer.step(lambda: self.weight.fill(8, 8))
+            self.oom()
+
+        for call, text in ((within, "in the optimizer"), (after, "weights were changed")):
+            with self.assertRaises(RuntimeError) as raised:
+                self.ashlar.retry(call)
+            self.assertIn(text, self.notes(raised.exception))
+        self.assertEqual(calls, [1, 2])
+
+    def test_distributed(self):
+        yes = types.SimpleNamespace(is_available=lambda: True, is_initialized=lambda: True, get_world_size=lambda: 2, get_rank=lambda: 0)
+        with mock.patch.object(self.torch, "distributed", yes, create=True), self.assertRaises(RuntimeError) as raised:
+            self.ashlar.retry(self.passes, 64, shrink=self.halve)
+        self.assertIn("other processes", self.notes(raised.exception))
+        self.assertEqual(self.sizes, [64])
+
+    def test_finds_the_model(self):
+        model, weight = self.model, self.weight
+        owner = types.SimpleNamespace(net=model)
+        body = Hidden([[[[[[weight]]]]]], self.fake.floats, self.torch.cuda.OutOfMemoryError("CUDA out of memory"))
+        ways = {
+            "closure": lambda size: body(size, model),
+            "global": eval("lambda size: body(size, model)", {"body": body, "model": model}),
+            "inner": eval("lambda size: [body(size, model) for _ in range(1)]", {"body": body, "model": model}),
+            "method": types.MethodType(lambda self, size: body(size, self.net), owner),
+            "partial": functools.partial(lambda net, size: body(size, net), model),
+        }
+        for name, call in ways.items():
+            self.assertEqual(self.gradients(call, body), [None, None], name)
+        for params in (model, self.fake.Optimizer([weight]), [weight], model.parameters()):
+            self.assertEqual(self.gradients(body, body, params=params), [None, None], params)
+        with self.assertRaisesRegex(ValueError, "params has no parameters"):
+            self.ashlar.retry(body, 32, params=[])
+
+    def gradients(self, call, body, **more):
+        """The gradients that the passes of a call begin with."""
+        body.inner.clear()
+        self.weight.grad = None
+        self.ashlar.retry(call, 32, shrink=self.halve, **more)
+        return list(body.inner)
+
+    def test_model_that_is_not_found(self):
+        """A pass whose gradients are not known is not repeated."""
+        body = Hidden([[[[[[self.weight]]]]]], self.fake.floats, self.torch.cuda.OutOfMemoryError("CUDA out of memory"))
+        with self.assertRaises(RuntimeError) as raised:
+            self.ashlar.retry(body, 64, shrink=self.halve)
+        self.assertEqual(body.inner, [None])
+        self.assertIn("1 parameters have gradients and were not found; name the model: params=model", self.notes(raised.exception))
+
+    def test_what_is_not_ours(self):
+        for error in (KeyError("mine"), KeyboardInterrupt(), RuntimeError("CUDA error: device-side assert")):
+            with self.assertRaises(type(error)) as raised:
+                self.ashlar.retry(mock.Mock(side_effect=error), shrink=self.halve)
+            self.assertIs(raised.exception, error)
+            self.assertFalse(hasattr(error, "__notes__"))
+
+    def test_holds_nothing(self):
+        """What the failed pass held is free before the cache is given back."""
+        held, alive = [], []
+
+        class Large:
+            pass
+
+        def call(size):
+            large = Large()
+            held.append(weakref.ref(large))
+            if size > 16:
+                self.oom()
+
+        self.torch.cuda.empty_cache = lambda: alive.append([ref() is not None for ref in held])
+        self.ashlar.retry(call, 64, shrink=self.halve)
+        self.assertEqual(alive, [[False], [False, False]])
+
+    def test_decorator(self):
+        @self.ashlar.oom_retry(smaller=lambda batch, rows: {"rows": rows // 2, "batch": batch})
+        def forward_backward(batch, rows):
+            """Does both."""
+            return batch, self.passes(rows)[0]
+
+        @self.ashlar.oom_retry
+        def plain():
+            return 3
+
+        self.assertEqual(forward_backward(batch="b", rows=64), ("b", 16))
+        self.assertEqual((forward_backward.__name__, forward_backward.__doc__, plain()), ("forward_backward", "Does both.", 3))
+
+    @unittest.skipIf(sys.version_info < (3, 11), "exceptions have no notes")
+    def test_verdict(self):
+        command = os.path.join(self.folder, "ashlar")
+        with open(command, "w") as f:
+            f.write("#!%s\nprint('Cause: a leak\\n\\nmore')\n" % sys.executable)
+        os.chmod(command, os.stat(command).st_mode | stat.S_IXUSR)
+        os.environ["ASHLAR_BIN"] = command
+        self.record()
+        self.torch.allocate()
+        with self.assertRaises(RuntimeError) as raised:
+            self.ashlar.retry(self.torch.fail)
+        self.assertRegex(self.notes(raised.exception), r"^retry: .*nothing smaller is left to try\nCause: a leak\nMore: ashlar explain --full .*m-0.*\.pickle$")
+
+
+class Hidden:
+    """A pass whose parameter no search finds."""
+
+    __slots__ = ("place", "make", "error", "inner")
+
+    def __init__(self, place, make, error):
+        self.place, self.make, self.error, self.inner = place, make, error, []
+
+    def __call__(self, size, *model):
+        weight = self.place[0][0][0][0][0][0]
+        self.inner.append(weight.grad)
+        weight.grad = self.make(size)
+        if size > 16:
+            raise self.error
+
+
+class TestMonitor(TensorCase):
+    def setUp(self):
+        super().setUp()
+        self.active, self.reserved, self.emptied = 10 * MIB, 10 * MIB, []
+        self.torch.cuda.memory.memory_stats_as_nested_dict = lambda device: {
+            "active_bytes": {"all": {"current": self.active}}, "reserved_bytes": {"all": {"current": self.reserved}}}
+        self.torch.cuda.empty_cache = self.empty
+
+    def empty(self):
+        self.emptied.append((self.reserved - self.active) // MIB)
+        self.reserved = self.active
+
+    def step(self, reserved):
+        self.reserved = reserved * MIB
+        self.clock += 60
+        self.ashlar.step()
+
+    def test_hysteresis(self):
+        with self.ashlar.monitor(0.3) as m:
+            self.step(12)
+            self.assertEqual(self.emptied, [])
+            self.step(40)  # 30 idle
+            self.assertEqual(self.emptied, [30])
+            for _ in range(5):
+                self.step(40)  # taken again at once: the job needs it
+            self.assertEqual(self.emptied, [30])
+            self.step(100)
+            self.assertEqual(self.emptied, [30, 90])
+            self.step(11)
+            self.step(11)
+            self.step(40)
+            self.assertEqual(self.emptied, [30, 90, 30])
+        report = m.report()
+        self.assertEqual((report["steps"], report["releases"], report["given_bytes"]), (11, 3, 150 * MIB))
+        self.assertIn("monitor: 11 steps; gave back 150.00 MiB in 3 releases, ", self.log())
+        self.step(100)
+        self.assertEqual(len(self.emptied), 3, "it ended with the context")
+
+    def test_cost_is_bounded(self):
+        """Releases are as far apart as a hundredth of the time allows."""
+        with self.ashlar.monitor(0.3), mock.patch("time.perf_counter", side_effect=(n * 10.0 for n in range(1000))):
+            self.step(40)  # 10 s
+            self.step(11)
+            self.step(100)
+            self.assertEqual(self.emptied, [30])
+            self.clock += 1000
+            self.step(100)
+            self.assertEqual(self.emptied, [30, 90])
+
+    def test_only_say(self):
+        with self.ashlar.monitor(0.3, release=False):
+            self.step(40)
+            self.step(40)
+            self.step(11)
+            self.step(40)
+        self.assertEqual((self.emptied, self.log().count("monitor: 30.00 MiB of 40.00 MiB lie idle\n")), ([], 2))
+
+    def test_capture(self):
+        self.torch.cuda.is_current_stream_capturing = lambda: True
+        with self.ashlar.monitor(0.3):
+            self.step(40)
+        self.assertEqual(self.emptied, [])
+
+    def test_failures(self):
+        self.torch.cuda.empty_cache = self.oom
+        with self.assertRaises(KeyError), self.ashlar.monitor(0.3):
+            self.step(40)
+            raise KeyError("mine")
+        self.assertIn("monitor: OutOfMemoryError", self.log().replace("_OutOf", "OutOf"))
+        self.assertEqual(self.ashlar._monitors, [])
+
+    def test_by_itself(self):
+        m = self.ashlar.monitor(0.3)
+        self.reserved = 40 * MIB
+        m.step()
+        self.assertEqual(self.emptied, [30])
+
+    @unittest.skipUnless(hasattr(os, "fork"), "no fork")
+    def test_fork(self):
+        with self.ashlar.monitor(0.3):
+            pid = os.fork()
+            if pid == 0:
+                os._exit(len(self.ashlar._monitors))
+            self.assertEqual(os.waitpid(pid, 0)[1], 0)
+            self.assertEqual(len(self.ashlar._monitors), 1)
+
+
+class TestSave(TensorCase):
+    def setUp(self):
+        super().setUp()
+        self.path = os.path.join(self.folder, "c.pt")
+        self.enter(mock.patch.object(self.ashlar, "SMALL", 8))
+        self.addCleanup(self.fake.GATE.set)
+
+    def read(self, path=None):
+        with open(path or self.path, "rb") as f:
+            return pickle.load(f)
+
+    def test_content(self):
+        large, small, host = self.fake.floats(1, 2, 3, 4), self.fake.floats(5), self.fake.floats(6, 7, device="cpu")
+        part = self.fake.Tensor(large.storage, self.fake.float32, 1, (2,), (1,))
+        shared = ["x"]
+        obj = {"large": large, "part": part, "small": small, "host": host, "p": self.parameter(8, 8, 8, 8), "n": [1, (2.5, None)], "a": shared, "b": shared}
+        save = self.ashlar.async_save(obj, self.path)
+        shared.append("y")
+        host.fill(0, 0)
+        self.assertEqual(save.wait(), self.path)
+        got = self.read()
+        self.assertEqual([got[k].tolist() for k in ("large", "part", "small", "host", "p")], [[1, 2, 3, 4], [2, 3], [5], [6, 7], [8, 8, 8, 8]])
+        self.assertIs(got["part"].storage, got["large"].storage)
+        self.assertEqual((type(got["p"]).__name__, got["n"], got["a"]), ("Parameter", [1, (2.5, None)], ["x"]))
+        self.assertIs(got["a"], got["b"])
+        self.assertEqual({got[k].device.type for k in ("large", "small", "p")}, {"cpu"})
+        self.assertEqual(self.files(), ["c.pt"])
+
+    def test_moment(self):
+        """A step after the call does not change the file: it waits for the copies."""
+        weight, norm = self.fake.floats(1, 2, 3, 4), self.fake.floats(5)
+        optimizer = self.fake.Optimizer([weight])
+        for n in range(3):
+            weight.fill(n, n, n, n)
+            self.fake.GATE.clear()  # the host does not see the copies done
+            save = self.ashlar.async_save({"weight": weight, "norm": norm}, self.path)
+            norm.fill(50 + n)  # in a forward pass
+            optimizer.step(lambda: weight.fill(9, 9, 9, 9))
+            self.assertFalse(save.done())
+            self.fake.GATE.set()
+            save.wait()
+            got = self.read()
+            self.assertEqual((got["weight"].tolist(), got["norm"].tolist()), ([n] * 4, [49 + n if n else 5]))
+        self.assertEqual(len(self.fake.hooks), 1)
+
+    def test_memory_is_kept(self):
+        for count in (4, 4, 2000, 4):
+            self.ashlar.async_save([self.fake.floats(*range(count))], self.path).wait()
+        self.assertEqual([c for c in self.torch.calls if c[0] in ("register", "unregister")], [("register", 4096), ("unregister",), ("register", 8192)])
+
+    def test_errors(self):
+        weight = self.fake.floats(1, 2, 3, 4)
+        with self.assertRaises((AttributeError, pickle.PicklingError)):
+            self.ashlar.async_save({"f": lambda: 0}, self.path)
+        file = os.path.join(self.folder, "file")
+        with open(file, "w"):
+            pass
+        bad = os.path.join(file, "c.pt")
+        with self.assertRaises(OSError):
+            self.ashlar.async_save(weight, self.folder)  # at once
+        with self.assertRaises(OSError):
+            self.ashlar.async_save(weight, bad).wait()
+        self.ashlar.async_save(weight, self.path).wait()
+        with mock.patch.object(self.torch, "save", side_effect=OSError("disk full")):
+            self.ashlar.async_save(weight, self.path).written.wait()
+        self.assertIn("c.pt is not written: OSError('disk full')", self.log())
+        self.assertEqual(self.read().tolist(), [1, 2, 3, 4], "the old file is still there")
+        with self.assertRaisesRegex(OSError, "disk full"):
+            self.ashlar.async_save(weight, self.path)  # nobody had waited
+        self.ashlar.async_save(weight, self.path).wait()
+        self.assertEqual(self.files(), ["c.pt", "file"])
+
+    def test_one_after_the_other(self):
+        self.fake.GATE.clear()
+        first = self.ashlar.async_save(self.fake.floats(1, 2, 3, 4), self.path)
+        timer = threading.Timer(0.05, self.fake.GATE.set)
+        timer.start()
+        second = self.ashlar.async_save(self.fake.floats(5, 6, 7, 8), self.path)
+        self.assertTrue(first.done())
+        second.wait()
+        timer.join()
+        self.assertEqual(self.read().tolist(), [5, 6, 7, 8])
+
+    def test_interrupt(self):
+        """Ctrl-C while the next save waits: the first goes on, and steps still wait for it."""
+        self.fake.GATE.clear()
+        first = self.ashlar.async_save(self.fake.floats(1, 2, 3, 4), self.path)
+        with mock.patch.object(first.written, "wait", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
+            self.ashlar.async_save(self.fake.floats(5, 6, 7, 8), self.path)
+        self.assertIs(self.ashlar._saver.last, first)
+        self.fake.GATE.set()
+        first.wait()
+        self.assertEqual(self.read().tolist(), [1, 2, 3, 4])
+
+    @unittest.skipUnless(hasattr(os, "fork"), "no fork")
+    def test_fork(self):
+        self.fake.GATE.clear()
+        save = self.ashlar.async_save(self.fake.floats(1, 2, 3, 4), self.path)
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                self.fake.Optimizer([]).step()  # waits for nothing
+                save.wait()
+            except RuntimeError as e:
+                code = 0 if "fork" in str(e) else 2
+            finally:
+                os._exit(code)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        self.fake.GATE.set()
+        save.wait()
+        self.assertEqual(self.read().tolist(), [1, 2, 3, 4])
+
+
+class TestEnd(JobCase):
+    """The end of the process waits for a save, however it comes."""
+
+    def job(self, last):
+        self.add("job.py", textwrap.dedent("""
+            import os, signal, sys, threading, time
+            sys.path.insert(0, %r)
+            import ashlar, tensors, torch
+            tensors.install(torch)
+            torch.cuda.init()
+            tensors.GATE.clear()
+            threading.Timer(0.3, tensors.GATE.set).start()
+            with ashlar.monitor(0.3):
+                ashlar.step()
+                ashlar.async_save(tensors.floats(1, 2), "c.pt")
+                %s
+            """) % (os.path.dirname(ASHLAR), last))
+        return self.run_job("job.py")
+
+    def test_end(self):
+        interrupt = "os.kill(os.getpid(), signal.SIGINT); time.sleep(60)"
+        for last, code in (("pass", 0), ("raise KeyError(1)", 1), ("sys.exit(3)", 3), (interrupt, -signal.SIGINT)):
+            done = self.job(last)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn("monitor: 1 steps", done.stderr)
+            sys.path.insert(0, FAKE)
+            try:
+                self.assertEqual(self.load("c.pt").tolist(), [1, 2])
+            finally:
+                sys.path.remove(FAKE)
+                sys.modules.pop("tensors", None)
+            os.remove(os.path.join(self.folder, "c.pt"))
+
+
+if __name__ == "__main__":
+    unittest.main()
