@@ -29,10 +29,10 @@ func newFleetQuery(std stdio) *cobra.Command {
 		Long: `Query shows the files of the fleet that an expression chooses, as a table.
 
   --where 'run =~ "llama.*" and peak_reserved_bytes > 60GiB'
-  --where 'failed and age < 7d and tag.cluster == "a"'
+  --where 'failed and age < 7d and tag.cluster = a'
 
-A column is compared by == != < <= > >= with a number, a size, a time or a text, and
-by =~ with a regular expression; and, or, not and parentheses combine. With
+A column is compared by = != < <= > >= with a number, a size, a time or a text, and
+by =~ and !~ with a regular expression; and, or, not and parentheses combine. With
 --group-by there is a row for each value of a column, and --show takes count and
 min, max, sum, avg, median and distinct of a column. docs/fleet.md has the columns.
 
@@ -103,8 +103,13 @@ func newFleetStatus(std stdio) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show the queue, the workers and the disk of the fleet, and what could not be analysed",
-		Args:  noWatchArguments,
+		Short: "Show the queue, the workers and the disk of the fleet",
+		Long: `Status shows how many files the fleet has and how many are analysed, the queue, who
+works, how much is stored, and every file that could not be analysed, with its reason.
+
+Exit status: 0 answered; 2 the store cannot be used.`,
+		Example: "  ashlar fleet status --json",
+		Args:    noWatchArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return askFleet(cmd.Context(), std, &store, asJSON, fleet.Question{Status: &fleet.StatusQuestion{}}, text.FleetStatus)
 		},
@@ -122,6 +127,12 @@ func newFleetRanks(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ranks RUN",
 		Short: "Find the odd ranks of a run",
+		Long: `Ranks compares the ranks of each launch of a run as ashlar diff does: a rank is odd if
+it is further from the median than 1 % of it and than three deviations.
+
+Exit status: 0 answered, whatever was found; 2 there is no such run, or the store
+cannot be used.`,
+		Example: "  ashlar fleet ranks llama-7b",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return errors.New("ranks needs the name of a RUN: ashlar fleet query --group-by run lists them")
@@ -145,7 +156,19 @@ func newFleetGrowth(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "growth [RUN]",
 		Short: "Find the commits at which the memory of a run grew",
-		Args:  cobra.MaximumNArgs(1),
+		Long: `Growth shows the peaks of a run, or of all runs, by commit in the order of their first
+appearance, each of the worst rank. It names the commits that grew beyond 1 % and
+three deviations, and the call stacks that did.
+
+Exit status: 0 answered, whatever was found; 2 there is no such run, or the store
+cannot be used.`,
+		Example: "  ashlar fleet growth llama-7b",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return errors.New("growth takes one RUN")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q := &fleet.GrowthQuestion{}
 			if len(args) > 0 {
@@ -168,7 +191,15 @@ func newFleetCauses(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "causes",
 		Short: "Group the failures of the fleet by cause",
-		Args:  noWatchArguments,
+		Long: `Causes groups the files in which a request for memory failed: by the verdict of ashlar
+explain, your own line in the stack of the request, and the site of what was in its
+way. Lines that moved from one commit to another are the same line. For each cause it
+shows how many files, runs, ranks and commits have it, and the fix that passes in most.
+
+Exit status: 0 answered, whatever was found; 2 a flag is wrong, or the store cannot
+be used.`,
+		Example: "  ashlar fleet causes --since 7d",
+		Args:    noWatchArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q := &fleet.CausesQuestion{}
 			if since > 0 {

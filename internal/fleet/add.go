@@ -75,6 +75,9 @@ func refuse(format string, args ...any) error { return &refusal{fmt.Errorf(forma
 
 // addFile adds one file. It reports false if the fleet has it.
 func (st *Store) addFile(ctx context.Context, path string, o AddOptions) (added bool, err error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return false, refuse("%s is no ordinary file: write it to one first", path)
+	}
 	if err := input.Plausible(ctx, path); err != nil {
 		if ctx.Err() != nil {
 			return false, context.Cause(ctx)
