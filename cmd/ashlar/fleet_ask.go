@@ -46,7 +46,7 @@ Exit status: 0 answered; 2 a flag is wrong, or the store cannot be used.`,
 	flags.SortFlags = false
 	flags.StringVar(&o.Where, "where", "", "only files for which the expression `EXPR` holds")
 	flags.StringVar(&o.GroupBy, "group-by", "", "a row for each value of these `COLUMNS`, with commas between them")
-	flags.StringVar(&o.Show, "show", "", "`COLUMNS` of the table")
+	flags.StringVar(&o.Show, "show", "", "`COLUMNS` of the table, or all")
 	flags.StringVar(&o.Sort, "sort", "", "sort by these `COLUMNS`; -NAME: the largest first")
 	flags.IntVar(&o.Limit, "limit", 0, "at most `N` rows; 0: all")
 	flags.StringVarP(&out, "output", "o", "", "write the table to a `FILE` that ends in .parquet")
@@ -54,6 +54,9 @@ Exit status: 0 answered; 2 a flag is wrong, or the store cannot be used.`,
 	addJSONFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		o.NowUS = time.Now().UnixMicro()
+		if out != "" && o.Show == "" && o.GroupBy == "" {
+			o.Show = answers.AllColumns
+		}
 		if _, err := answers.NewQuery(o); err != nil {
 			return failure{err}
 		}

@@ -39,7 +39,6 @@ func Analyse(ctx context.Context, path, name string) (*Analysis, error) {
 	}
 	if err != nil {
 		a.Row.Error = err.Error()
-		return a, nil
 	}
 	a.Row.Summary = answers.Summarize(of, explained, facts)
 	return a, nil

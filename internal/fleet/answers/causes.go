@@ -72,7 +72,9 @@ func Causes(ctx context.Context, entries []Entry, sinceUS int64) (*CausesDocumen
 	slices.SortStableFunc(out.Causes, func(a, b Cause) int {
 		return cmp.Or(cmp.Compare(b.Files, a.Files), cmp.Compare(a.FirstUS, b.FirstUS), cmp.Compare(a.ExampleHash, b.ExampleHash))
 	})
-	out.Notes = append(out.Notes, g.notes...)
+	if g.unread > 0 {
+		out.Notes = append(out.Notes, fmt.Sprintf("%d explanations cannot be read, so it is not known whether lines moved there; %v", g.unread, g.first))
+	}
 	return out, nil
 }
 
@@ -125,8 +127,9 @@ func functionsAlike(all []*place) [][]*place {
 
 // causeGrouper finds which places are the same line of different versions.
 type causeGrouper struct {
-	table *diff.Table
-	notes []string
+	table  *diff.Table
+	unread int   // explanations
+	first  error // why
 }
 
 // maxCompared is how many places of a group another one is compared with, the
@@ -143,36 +146,37 @@ func (g *causeGrouper) group(ctx context.Context, alike []*place) ([][]*place, e
 	}
 	var groups [][]*place
 	for _, p := range alike {
-		best, how := -1, ""
-		for i, group := range groups {
-			if m := g.match(group, p); m != "" && (how == "" || closer(m, how)) {
-				best, how = i, m
+		if i := g.find(groups, p); i >= 0 {
+			groups[i] = append(groups[i], p)
+		} else {
+			groups = append(groups, []*place{p})
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+	return groups, nil
+}
+
+// find returns the group that a place belongs to: the first with the same lines,
+// else the first with the same functions; -1 if there is none.
+func (g *causeGrouper) find(groups [][]*place, p *place) int {
+	alike := -1
+	for i, group := range groups {
+		for _, o := range slices.Backward(group[max(0, len(group)-maxCompared):]) {
+			edited := o.entries[0].Commit != p.entries[0].Commit || p.entries[0].Commit == ""
+			switch g.table.Align(o.listing, p.listing, edited).Match(o.frames, p.frames) {
+			case diff.MatchLines:
+				return i
+			case diff.MatchFunctions:
+				if alike < 0 {
+					alike = i
+				}
 			}
 		}
-		if best < 0 {
-			groups = append(groups, []*place{p})
-		} else {
-			groups[best] = append(groups[best], p)
-		}
 	}
-	return groups, ctx.Err()
+	return alike
 }
-
-// match says how a place is like one of a group; "" if it is not.
-func (g *causeGrouper) match(group []*place, p *place) string {
-	how := ""
-	for _, o := range group[max(0, len(group)-maxCompared):] {
-		edited := o.entries[0].Commit != p.entries[0].Commit || p.entries[0].Commit == ""
-		if m := g.table.Align(o.listing, p.listing, edited).Match(o.frames, p.frames); m != "" && (how == "" || closer(m, how)) {
-			how = m
-		}
-	}
-	return how
-}
-
-// closer reports whether a match is better than another: lines say more than
-// functions.
-func closer(a, b string) bool { return a != diff.MatchFunctions && b == diff.MatchFunctions }
 
 // list makes the listings of places.
 func (g *causeGrouper) list(ctx context.Context, alike []*place) error {
@@ -184,7 +188,9 @@ func (g *causeGrouper) list(ctx context.Context, alike []*place) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil:
-			g.notes = append(g.notes, fmt.Sprintf("whether lines moved is not known of %s: %v", e.File, err))
+			if g.unread++; g.first == nil {
+				g.first = fmt.Errorf("the first one, of %s: %w", e.File, err)
+			}
 		default:
 			frames = append(framesOf(x.Report), frames...)
 		}

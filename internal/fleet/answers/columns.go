@@ -112,7 +112,7 @@ var Columns = []Column{
 	bytesColumn("request_bytes", "request that failed", func(s *Summary) *uint64 { return s.Request }),
 	bytesColumn("limit_bytes", "limit on reserved memory, at most", func(s *Summary) *uint64 { return s.Limit }),
 	textColumn("fix", "first fix that serves the failed request: its settings, else its kind", firstFix),
-	textColumn("error", "why it was refused or set aside", func(e *Entry) string { return e.Error }),
+	textColumn("error", "why it was refused, set aside or could not be explained", func(e *Entry) string { return e.Error }),
 }
 
 // firstFix names the fix that explain puts first of those that pass.

@@ -209,7 +209,7 @@ func commitScatter(steps []*growthStep) map[string]float64 {
 	shares := map[string][]float64{}
 	for _, s := range steps {
 		for _, g := range s.grown {
-			if g.usual && !s.now.bounds {
+			if g.usual && s.now.bounds == s.before.bounds {
 				shares[g.measure] = append(shares[g.measure], math.Abs(g.share))
 			}
 		}

@@ -27,8 +27,8 @@ type Entry struct {
 	// epoch.
 	FirstSeenUS int64
 
-	// Error says why the file was refused or set aside; its Summary is empty
-	// then.
+	// Error says why the file was refused, set aside or could not be explained. Its
+	// Summary has what is known all the same.
 	Error   string
 	Summary Summary
 
@@ -55,7 +55,7 @@ func (e *Entry) TimeUS() int64 {
 
 // Failed reports whether a request for memory failed in the file.
 func (e *Entry) Failed() bool {
-	return e.Error == "" && e.Summary.Trigger != "" && e.Summary.Trigger != explain.None
+	return e.Summary.Trigger != "" && e.Summary.Trigger != explain.None
 }
 
 // ordered returns entries by time. Files of the same time are in the order in

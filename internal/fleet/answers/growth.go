@@ -37,7 +37,7 @@ type CommitGrowth struct {
 	Grew  bool   `json:"grew"`
 	Delta *int64 `json:"delta_bytes"`
 	// Than is the commit that it is compared with: the last one before it with a
-	// rank that did not fail; nil for the first commit.
+	// rank that did not fail, if all failed so far the last one; nil for the first.
 	Than *string `json:"than"`
 	// Measure says which peak Delta is of.
 	Measure *string `json:"measure"`
@@ -63,7 +63,7 @@ const (
 func Growth(ctx context.Context, entries []Entry, run string) (*GrowthDocument, error) {
 	out := &GrowthDocument{Runs: []RunGrowth{}}
 	all := ordered(entries, func(e *Entry) bool {
-		return e.Run != "" && (run == "" || e.Run == run) && e.Commit != "" && e.Error == "" && e.Summary.PeakReserved != nil
+		return e.Run != "" && (run == "" || e.Run == run) && e.Commit != "" && e.Summary.PeakReserved != nil
 	})
 	if len(all) == 0 && run != "" {
 		if slices.ContainsFunc(entries, func(e Entry) bool { return e.Run == run }) {
@@ -87,12 +87,17 @@ func Growth(ctx context.Context, entries []Entry, run string) (*GrowthDocument, 
 func runGrowth(ctx context.Context, all []*Entry) (*RunGrowth, error) {
 	out := &RunGrowth{Run: all[0].Run}
 	var steps []*growthStep
-	var before *commitPeaks
+	var whole, failed *commitPeaks // the last ones
 	for _, of := range grouped(all, func(e *Entry) string { return e.Commit }) {
-		now := newCommitPeaks(of)
+		now, before := newCommitPeaks(of), whole
+		if now.bounds && whole == nil {
+			before = failed // like with like
+		}
 		steps = append(steps, compareCommits(before, now))
-		if !now.bounds {
-			before = now
+		if now.bounds {
+			failed = now
+		} else {
+			whole = now
 		}
 	}
 	scatter := commitScatter(steps)

@@ -14,7 +14,7 @@ import (
 type QueryOptions struct {
 	Where   string `json:"where,omitempty"`    // an expression; empty is all files
 	GroupBy string `json:"group_by,omitempty"` // columns, separated by commas
-	// Show are columns, separated by commas; of groups also count and the functions
+	// Show are columns, separated by commas, or [AllColumns]; of groups also count and the functions
 	// min, max, sum, avg, median and distinct of a column.
 	Show  string `json:"show,omitempty"`
 	Sort  string `json:"sort,omitempty"`  // as Show; -NAME is descending
@@ -55,6 +55,9 @@ type sortKey struct {
 	column     int
 	descending bool
 }
+
+// AllColumns shows every column of files, without tags.
+const AllColumns = "all"
 
 const (
 	usualShow  = "run,attempt,rank,commit,cause,peak_allocated_bytes,peak_reserved_bytes,file"
@@ -100,9 +103,12 @@ func listed(text string) []string {
 
 func (q *Query) setShow(text string) error {
 	names := listed(text)
-	if len(names) == 0 && len(q.group) == 0 {
+	switch {
+	case text == AllColumns && len(q.group) == 0:
+		names = columnNames()
+	case len(names) == 0 && len(q.group) == 0:
 		names = listed(usualShow)
-	} else if len(names) == 0 {
+	case len(names) == 0:
 		for _, g := range q.group {
 			names = append(names, g.Name)
 		}

@@ -183,6 +183,9 @@ func TestRows(t *testing.T) {
 	if d = query(t, answers.QueryOptions{Show: "file", Sort: "-peak_reserved_bytes"}, table()); d.Rows.Row(0)[0].Text != "r2.pickle" || len(d.Columns) != 1 {
 		t.Errorf("sorted by what is not shown: %+v", d)
 	}
+	if d = query(t, answers.QueryOptions{Show: answers.AllColumns}, table()); len(d.Columns) != len(answers.Columns) {
+		t.Errorf("%d columns are shown", len(d.Columns))
+	}
 	if d = query(t, answers.QueryOptions{Limit: 2}, table()); d.Rows.Len() != 2 || d.Total != 5 || d.Matched != 5 {
 		t.Errorf("%d of %d rows, %d files", d.Rows.Len(), d.Total, d.Matched)
 	}

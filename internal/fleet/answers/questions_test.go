@@ -198,7 +198,7 @@ func TestCauses(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 	// Nobody knows whether these lines are one that moved: both explanations are gone.
-	if d, err = answers.Causes(t.Context(), []answers.Entry{cause(1, explain.Leak, 1, 20), cause(2, explain.Leak, 1, 24)}, 0); err != nil || len(d.Notes) != 2 {
+	if d, err = answers.Causes(t.Context(), []answers.Entry{cause(1, explain.Leak, 1, 20), cause(2, explain.Leak, 1, 24)}, 0); err != nil || len(d.Notes) != 1 {
 		t.Errorf("%+v, %v", d, err)
 	}
 }

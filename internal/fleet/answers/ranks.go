@@ -57,7 +57,7 @@ type LaunchedRank struct {
 // Ranks compares the ranks of each launch of a run.
 func Ranks(entries []Entry, run string) (*RanksDocument, error) {
 	out := &RanksDocument{Run: run, Odd: []OddRank{}, Launches: []Launch{}}
-	all := ordered(entries, func(e *Entry) bool { return e.Run == run && e.Error == "" && e.Summary.PeakReserved != nil })
+	all := ordered(entries, func(e *Entry) bool { return e.Run == run && e.Summary.PeakReserved != nil })
 	if len(all) == 0 {
 		return nil, noRun(entries, run)
 	}

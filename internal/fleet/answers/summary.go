@@ -64,22 +64,28 @@ type Fix struct {
 	Passes   bool   `json:"passes,omitempty"` // the failed request is served with it
 }
 
-// Summarize takes from the documents of a file what the questions need. stats is
-// nil for a file that has no statistics, facts if no recorder wrote any.
+// Summarize takes from the documents of a file what the questions need. s is nil
+// for a file that has no statistics, x for one that cannot be explained, facts if
+// no recorder wrote any.
 func Summarize(s *stats.Document, x *explain.Document, facts *recorder.Facts) Summary {
-	out := Summary{Kind: x.Kind, Device: x.Device}
-	if x.PyTorch != nil {
-		out.PyTorch = pytorchRange(x.PyTorch)
-	}
-	if s != nil && s.Snapshot != nil {
+	var out Summary
+	switch {
+	case s != nil && s.Snapshot != nil:
 		out.addSnapshot(s.Snapshot)
-	} else if s != nil {
-		out.addText(s, x)
+	case s != nil:
+		out.addText(s)
+	}
+	if s != nil {
+		out.Kind = s.Kind
+	}
+	if x != nil {
+		out.addReport(x)
+	} else if out.OOMs > 0 {
+		out.Cause, out.Trigger = explain.Unknown, explain.Unknown
 	}
 	if facts != nil && facts.TimeUS != nil {
 		out.WrittenUS = facts.TimeUS
 	}
-	out.addReport(x.Report)
 	return out
 }
 
@@ -104,15 +110,15 @@ func (s *Summary) addSnapshot(of *stats.Snapshot) {
 		s.PeakAllocated, s.PeakReserved, s.PeakRequested = m.Allocated.Now, m.Reserved.Now, m.Requested.Now
 	}
 	s.WrittenUS = of.LastTime
-	s.Settings = of.Settings.Conf
+	s.Device, s.PyTorch, s.Settings = of.Device, pytorchRange(&of.PyTorch), of.Settings.Conf
+	if n := len(of.OOMs); n > 0 {
+		s.RequestSite = siteOf(of.OOMs[n-1].Frames) // unless the explanation is of another
+	}
 }
 
-// addText takes the peaks of the last dump, else what the explanation has at the
-// failure.
-func (s *Summary) addText(of *stats.Document, x *explain.Document) {
-	s.OOMs = len(of.Messages)
-	s.Allocated, s.Reserved = x.Evidence.Live, x.Evidence.Reserved
-	s.PeakAllocated, s.PeakReserved, s.Partial = s.Allocated, s.Reserved, true
+// addText takes the peaks of the last dump.
+func (s *Summary) addText(of *stats.Document) {
+	s.OOMs, s.Partial = len(of.Messages), true
 	if len(of.Dumps) == 0 {
 		return
 	}
@@ -135,13 +141,20 @@ func (s *Summary) addText(of *stats.Document, x *explain.Document) {
 	}
 }
 
-func (s *Summary) addReport(r *explain.Report) {
+func (s *Summary) addReport(x *explain.Document) {
+	r := x.Report
+	s.Kind, s.Device = x.Kind, x.Device
 	s.Cause, s.Trigger, s.Confidence = r.Cause, r.Trigger, r.CauseConfidence
 	s.Limit, s.Request = r.Limit.Max, r.Evidence.Request
 	if r.Line != nil {
 		s.Line = r.Line.String()
 	}
+	if s.Partial && s.PeakReserved == nil { // a message: what there was at the failure
+		s.Allocated, s.Reserved = r.Evidence.Live, r.Evidence.Reserved
+		s.PeakAllocated, s.PeakReserved = s.Allocated, s.Reserved
+	}
 	if r.Trigger == explain.None {
+		s.RequestSite = nil
 		return
 	}
 	switch {

@@ -63,7 +63,7 @@ type Tuner interface {
 // Tune finds settings for all ranks of the last launch of a run: what serves any
 // of them well is tried on each.
 func Tune(ctx context.Context, entries []Entry, run string, by Tuner) (*TuneDocument, error) {
-	all := ordered(entries, func(e *Entry) bool { return e.Run == run && e.Error == "" && e.Summary.PeakReserved != nil })
+	all := ordered(entries, func(e *Entry) bool { return e.Run == run && e.Summary.PeakReserved != nil })
 	if len(all) == 0 {
 		return nil, noRun(entries, run)
 	}

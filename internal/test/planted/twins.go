@@ -44,7 +44,7 @@ func (w *writer) twins(each int) error {
 				continue
 			}
 			made[line] = true
-			if err := w.cause(open, history, each); err != nil {
+			if err := w.cause(rec.name, open, history, each); err != nil {
 				return err
 			}
 		}

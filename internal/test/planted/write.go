@@ -27,6 +27,7 @@ type writer struct {
 	dir      string
 	rng      *rand.Rand
 	commits  []string
+	programs []string // of the runs
 	truth    *Truth
 }
 
@@ -61,6 +62,7 @@ func (w *writer) runs() error {
 			if err != nil {
 				return err
 			}
+			w.programs = append(w.programs, rec.name)
 			r = &plantedRun{writer: w, number: l.run, recording: rec, held: rec.heldAtPeak(), history: w.history(rec)}
 			if len(r.held) == 0 {
 				return fmt.Errorf("%s has no call stacks to plant anything at", rec.name)
@@ -251,7 +253,7 @@ func (w *writer) failures() error {
 			}
 			return rec.file, nil
 		}
-		if err := w.cause(open, w.history(rec), each); err != nil {
+		if err := w.cause(rec.name, open, w.history(rec), each); err != nil {
 			return err
 		}
 	}
@@ -259,12 +261,16 @@ func (w *writer) failures() error {
 }
 
 // cause makes some files of one failure, at random commits, runs and ranks. No two
-// causes have the same number of files, which shows if some were exchanged.
-func (w *writer) cause(open func() (*snapshot.File, error), history []source, files int) error {
+// causes have the same number of files, which shows if some were exchanged. They
+// are in no run of the same program: what is larger there has grown indeed.
+func (w *writer) cause(program string, open func() (*snapshot.File, error), history []source, files int) error {
 	number := len(w.truth.Causes)
 	var out []string
 	for i := range files + number {
 		commit, run, rank := w.rng.IntN(w.Commits), w.rng.IntN(w.Runs), w.rng.IntN(w.Ranks)
+		if w.programs[run] == program {
+			run = w.Runs
+		}
 		of := File{
 			Path: fmt.Sprintf("oom/%s/cause-%d-%03d.pickle.gz", runName(run), number, i),
 			Run:  runName(run), Attempt: int64(1 + number), Rank: int64(rank), World: int64(w.Ranks), Commit: w.commits[commit],
