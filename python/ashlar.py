@@ -1269,7 +1269,7 @@ def _retry(fn, args, kwargs, shrink, params):
     before = _Before(torch, [params] if params is not None else [fn, args, kwargs], told=params is not None)
     if params is not None and not before.versions:
         raise ValueError("params has no parameters: name the model, the optimizer or a list of tensors")
-    said = []
+    said, outer = [], sys.exc_info()[1]
     while True:
         try:
             return fn(*args, **kwargs)
@@ -1278,7 +1278,7 @@ def _retry(fn, args, kwargs, shrink, params):
                 raise
             problem = before.problem(error)
             if problem is None:
-                said.append(_make_room(torch, error))
+                said.append(_make_room(torch, error, outer))
                 problem = before.restore()
             if problem is None:
                 smaller = (args, kwargs) if shrink is None and len(said) == 1 else None
@@ -1306,10 +1306,13 @@ def _smaller(answer, kwargs):
     return (answer if isinstance(answer, tuple) else (answer,)), kwargs
 
 
-def _make_room(torch, error):
-    """Let go of what a failed call held, collect garbage, empty the cache; say what was freed."""
+def _make_room(torch, error, outer):
+    """Let go of what a failed call held, collect garbage, empty the cache; say what was freed.
+
+    outer is the exception that the caller was handling, which is its own affair.
+    """
     before = _attempt(_held, torch)
-    while error is not None:  # the frames of a traceback hold their variables
+    while error is not None and error is not outer:  # the frames of a traceback hold their variables
         traceback.clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__
     gc.collect()
@@ -1353,6 +1356,8 @@ class _Before:
         if tensor is None:
             return None
         with self.torch.no_grad():
+            if type(tensor) is not self.torch.Tensor or tensor.layout != self.torch.strided:  # sparse, or in parts on several GPUs
+                return tensor.clone()
             host = self.torch.empty_like(tensor, device="cpu", pin_memory=bool(tensor.is_cuda))
             return host.copy_(tensor, non_blocking=True)
 

@@ -490,20 +490,23 @@ class Recorder(TorchDispatchMode):
             inputs = [ledger.storage(t) for t in given]
             kind = ledger.kind(func, args, kwargs, given, made)
             stack = self.where(node)
-            ledger.line("o", kind, stack, self.thread(func, node, inputs, outputs), self.stream, inputs, outputs)
+            ledger.line("o", kind, stack, self.thread(func, node, given, inputs, outputs), self.stream, inputs, outputs)
             if func is aten._to_copy.default and given[0].device.type == "cpu" and made[0].device.type == "cuda":
                 ledger.line("c", "input", outputs)
             if func.namespace not in NAMESPACES:
                 ledger.line("u", str(func), stack)
 
-    def thread(self, func, node, inputs, outputs):
-        """0 is the script's, 1 autograd's. 2 is autograd's too: its own sum of gradients that come from two nodes."""
+    def thread(self, func, node, given, inputs, outputs):
+        """0 is the script's, 1 autograd's. 2 is autograd's too: its own sum of gradients that come from two nodes. It is
+        no such sum if the first is a view, whose base lives with it, or if the sum itself is to be differentiated."""
         if node is None:
             return 0
         number = node._sequence_nr()
         for s in outputs:
             self.makers.setdefault(s, number)
-        return 2 if func is aten.add.Tensor and not torch.is_grad_enabled() and self.makers.get(inputs[0], number) != number else 1
+        if func is not aten.add.Tensor or torch.is_grad_enabled() or given[0]._is_view():
+            return 1
+        return 2 if self.makers.get(inputs[0], number) != number else 1
 
     def where(self, node):
         """The stack of the script; in the backward pass, of the line whose derivative it is."""
@@ -1549,9 +1552,10 @@ class Cudnn:
     def proposals(self, heuristics):
         n = ctypes.c_int64()
         self.call("GetAttribute", heuristics, 202, DESCRIPTOR, 0, ctypes.byref(n), None)
-        configs = [self.make(CONFIG, whole=False) for _ in range(n.value)]
-        self.call("GetAttribute", heuristics, 202, DESCRIPTOR, len(configs), ctypes.byref(n), (ctypes.c_void_p * len(configs))(*configs))
-        return configs[:n.value]  # not all that were counted can be had
+        for count in (1, n.value):  # most often the first is taken, which is quick to have
+            configs = [self.make(CONFIG, whole=False) for _ in range(count)]
+            self.call("GetAttribute", heuristics, 202, DESCRIPTOR, count, ctypes.byref(n), (ctypes.c_void_p * count)(*configs))
+            yield from configs[:n.value]  # not all that were counted can be had
 
     def refused(self, config, dtype, broken):
         """Whether PyTorch leaves a kernel out."""

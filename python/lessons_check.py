@@ -318,6 +318,10 @@ def part_save_content():
     tied.weight = model[0][0].weight
     step()
     wrong = []
+
+    def equal(a, b):
+        return torch.equal(torch.nan_to_num(a), torch.nan_to_num(b))
+
     for n in range(5):
         state = {"model": model.state_dict(), "tied": tied.state_dict(), "norm": norm.state_dict(), "step": n, "more": ["x", (1, 2.5)],
                  "optimizer": optimizer.state_dict(), "odd": torch.arange(10, device="cuda")[2:8:3]}
@@ -325,13 +329,13 @@ def part_save_content():
         moment = optimizer.state_dict()["state"][0]["exp_avg"].cpu().clone()
         save = ashlar.async_save(state, "content.pt")
         for group in optimizer.param_groups:
-            group["lr"] = 10.0  # what comes later would be seen
+            group["lr"] = 0.01  # what comes later would be seen
         norm(torch.randn(4096, 2048, device="cuda"))
         step()
         step()
         got = torch.load(save.wait(), weights_only=True)
-        same = all(torch.equal(got[k][name], value) for k in right for name, value in right[k].items())
-        if not same or not torch.equal(got["optimizer"]["state"][0]["exp_avg"], moment) or got["step"] != n or got["odd"].tolist() != [2, 5]:
+        same = all(equal(got[k][name], value) for k in right for name, value in right[k].items())
+        if not same or not equal(got["optimizer"]["state"][0]["exp_avg"], moment) or got["step"] != n or got["odd"].tolist() != [2, 5]:
             wrong.append(n)
         if got["tied"]["weight"].data_ptr() != got["model"]["0.0.weight"].data_ptr():
             wrong.append("tied weights are stored twice")
@@ -549,7 +553,7 @@ def main():
                     done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=left + 30)
                     out = done.stdout
                 except subprocess.TimeoutExpired as e:
-                    out = "%s\ntimed out" % (e.stdout or b"").decode("utf-8", "replace")
+                    out = "%s\ntimed out" % e.stdout
             found = [line[5:] for line in out.splitlines() if line.startswith("rows ")]
             if not found:
                 print(out[-3000:])

@@ -200,6 +200,19 @@ class TestRetry(TensorCase):
         self.ashlar.retry(call, 64, shrink=self.halve)
         self.assertEqual(alive, [[False], [False, False]])
 
+    def test_within_a_handler(self):
+        """An exception that the caller handles keeps its frames."""
+
+        def fails():
+            kept = "kept"
+            raise KeyError(kept)
+
+        try:
+            fails()
+        except KeyError as e:
+            self.ashlar.retry(self.passes, 64, shrink=self.halve)
+            self.assertEqual(e.__traceback__.tb_next.tb_frame.f_locals, {"kept": "kept"})
+
     def test_decorator(self):
         @self.ashlar.oom_retry(smaller=lambda batch, rows: {"rows": rows // 2, "batch": batch})
         def forward_backward(batch, rows):

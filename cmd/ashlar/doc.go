@@ -17,6 +17,7 @@
 //	ashlar host detect PID   tell which malloc a process uses
 //	ashlar host run -- CMD   run a command under each malloc and compare what it holds
 //	ashlar host bench        compare the mallocs of this machine on small workloads
+//	ashlar host costs        measure what a malloc of each size costs
 //	ashlar mcp               answer coding agents over the Model Context Protocol
 //	ashlar version           print the version
 //	ashlar verify FILE...    replay recordings and snapshots, compare everything with PyTorch

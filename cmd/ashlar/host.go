@@ -11,6 +11,6 @@ with which settings, keeps a long-running process small.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: noCommand,
 	}
-	cmd.AddCommand(newHostDetect(std), newHostRun(std), newHostBench(std))
+	cmd.AddCommand(newHostDetect(std), newHostRun(std), newHostBench(std), newHostCosts(std))
 	return cmd
 }

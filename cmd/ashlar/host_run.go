@@ -26,6 +26,8 @@ type hostOptions struct {
 	settle   time.Duration
 	out      string
 	json     bool
+	inside   bool
+	goal     wordFlag
 }
 
 func (o *hostOptions) add(cmd *cobra.Command, settle time.Duration) {
@@ -34,6 +36,9 @@ func (o *hostOptions) add(cmd *cobra.Command, settle time.Duration) {
 	flags.StringVar(&o.variants, "variants", "", "variants to run, a `LIST` with commas; by default all of "+strings.Join(variant.Names(), ", "))
 	flags.IntVar(&o.repeat, "repeat", 3, "runs of each variant, `N`; one run shows no spread, so it gives no advice")
 	flags.DurationVar(&o.settle, "settle", settle, "how long to leave it alone, and measure it, after the load")
+	o.goal = wordFlag{string(hostrun.GoalBoth), []string{string(hostrun.GoalMemory), string(hostrun.GoalSpeed), string(hostrun.GoalBoth)}}
+	flags.Var(&o.goal, "goal", "what is recommended: least memory, least CPU time (speed), or the least product of both")
+	flags.BoolVar(&o.inside, "inside", false, "ask malloc, by a second preload, how much of its memory the program holds; mimalloc does not tell")
 }
 
 func (o *hostOptions) check(cmd *cobra.Command) error {
@@ -91,7 +96,8 @@ it ends, or after --for. Only the command gets the malloc, not the load.
 
 Run recommends the variant with the least memory times CPU time, if it beats
 glibc, by more than the spread of the runs, both in that and in final memory;
-otherwise it recommends glibc itself.
+otherwise it recommends glibc itself. With --goal memory or --goal speed only final
+memory or only CPU time counts.
 
 The command's input is empty, and its output is not shown. With --ready TEXT the
 output is watched for the text, and Python does not buffer it (PYTHONUNBUFFERED).
@@ -216,6 +222,8 @@ type hostRunner struct {
 	scratch string
 	ready   []variant.Ready
 	missing []variant.Missing
+	inside  string // the library; empty: not asked for
+	goal    hostrun.Goal
 }
 
 // prepare finds the variants and what they need. There is a folder for what has
@@ -225,13 +233,19 @@ func (o *hostOptions) prepare(ctx context.Context, std stdio, folder bool) (*hos
 	if err != nil {
 		return nil, fmt.Errorf("--variants: %w", err)
 	}
-	h := &hostRunner{std: std, repeat: o.repeat}
-	if folder || slices.ContainsFunc(chosen, func(v variant.Variant) bool { return v.Trim }) {
+	h := &hostRunner{std: std, repeat: o.repeat, goal: hostrun.Goal(o.goal.value)}
+	if folder || o.inside || slices.ContainsFunc(chosen, func(v variant.Variant) bool { return v.Trim }) {
 		if h.scratch, err = os.MkdirTemp("", "ashlar-host-"); err != nil {
 			return nil, failure{err}
 		}
 	}
 	h.ready, h.missing = variant.Search(ctx, chosen, h.scratch)
+	if o.inside {
+		if h.inside, err = variant.BuildInside(ctx, h.scratch); err != nil {
+			h.close()
+			return nil, failure{fmt.Errorf("--inside needs %w", err)}
+		}
+	}
 	return h, nil
 }
 
@@ -246,6 +260,7 @@ func (h *hostRunner) compare(ctx context.Context, spec hostrun.Spec, what string
 	if d := spec.AtLeast(); d > 0 {
 		what += fmt.Sprintf(", each %v or more", d)
 	}
+	spec.Inside, spec.Goal = h.inside, h.goal
 	p := startProgress(h.std, len(h.ready)*h.repeat, what)
 	defer p.stop()
 	c, err := hostrun.Compare(ctx, spec, h.ready, h.repeat, func(done int, _ string) { p.update(done, len(h.ready)*h.repeat) })

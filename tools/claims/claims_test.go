@@ -94,13 +94,15 @@ func TestPage(t *testing.T) {
 	} {
 		results = append(results, &whatif.Result{Settings: conf, EmptyCache: &when})
 	}
+	change := whatif.ChangeNoCache
+	results = append(results, &whatif.Result{Change: &change})
 	rows := text.ClaimsOf(results)
 	for _, id := range rows {
 		if !seen[id] {
 			t.Errorf("whatif names %s, which is no row", id)
 		}
 	}
-	if len(rows) != 7 {
+	if len(rows) != 8 {
 		t.Errorf("whatif names %v", rows)
 	}
 }

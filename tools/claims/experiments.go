@@ -2,8 +2,11 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -71,7 +74,60 @@ func (l *lab) asyncServing() (out []value, err error) {
 	return out, err
 }
 
+// driverShare returns the part of each recorded run that the driver would take without a cache.
+func (l *lab) driverShare() (out []value, err error) {
+	spans := map[string]float64{}
+	err = l.stats(func(m measuredRun, s statsOf) { spans[m.key()] = s.Span * 1e-3 })
+	if err != nil {
+		return nil, err
+	}
+	err = l.whatif(func(measuredRun) []string { return []string{"--no-cache"} }, func(m measuredRun, _, last replay) {
+		out = append(out, value{m.key(), last.Driver / (last.Driver + spans[m.key()])})
+	})
+	return out, err
+}
+
+// statsOf is what ashlar stats says of a run.
+type statsOf struct {
+	Span    float64 `json:"span_us"`
+	Traffic struct {
+		Steps []struct {
+			Allocations float64
+			HitRate     float64 `json:"hit_rate"`
+		}
+	}
+}
+
+// stats calls each with every recorded run.
+func (l *lab) stats(each func(measuredRun, statsOf)) error {
+	for _, m := range l.runs {
+		if m.Label != "default" {
+			continue
+		}
+		var document struct{ Snapshot statsOf }
+		if err := l.ashlar(&document, "stats", sets[m.set]+"/"+m.Name+"-default.pickle.gz", "--json"); err != nil {
+			return err
+		}
+		each(m, document.Snapshot)
+	}
+	return nil
+}
+
+// warmHits returns the hit rate of the second half of each run's steps.
 func (l *lab) warmHits() (out []value, err error) {
+	err = l.stats(func(m measuredRun, s statsOf) {
+		hits, all := 0.0, 0.0
+		for _, step := range s.Traffic.Steps[len(s.Traffic.Steps)/2:] {
+			hits, all = hits+step.HitRate*step.Allocations, all+step.Allocations
+		}
+		if all > 0 {
+			out = append(out, value{m.key(), hits / all})
+		}
+	})
+	return out, err
+}
+
+func (l *lab) secondPass() (out []value, err error) {
 	type hits struct {
 		Workload, Pass string
 		Share          float64
@@ -270,6 +326,69 @@ func (l *lab) managed() ([]value, error) {
 		return nil, fmt.Errorf("%s: %q are not three numbers", gpuPage, cells[0])
 	}
 	return []value{{"on demand", ms[2] / ms[0]}, {"prefetched", ms[1] / ms[0]}}, nil
+}
+
+// costs is what ashlar host costs says of a malloc.
+type costs struct {
+	Variant string
+	Classes []struct {
+		From   float64 `json:"from_bytes"`
+		Usable float64 `json:"usable_bytes"`
+	}
+	Times []struct {
+		Size    float64 `json:"size_bytes"`
+		Threads int
+		NS      float64
+	}
+	Idle float64 `json:"idle_thread_bytes"`
+}
+
+// hostCosts calls each with every malloc that was measured.
+func (l *lab) hostCosts(each func(costs)) error {
+	data, err := os.ReadFile(filepath.Join(l.root, "testdata/claims/host-costs.json"))
+	if err != nil {
+		return err
+	}
+	var document struct{ Mallocs []costs }
+	err = json.Unmarshal(data, &document)
+	for _, m := range document.Mallocs {
+		each(m)
+	}
+	return err
+}
+
+func (l *lab) idleThread() (out []value, err error) {
+	err = l.hostCosts(func(c costs) {
+		if c.Variant == "tcmalloc" {
+			out = append(out, value{"", c.Idle})
+		}
+	})
+	return out, err
+}
+
+func (l *lab) mallocTime() (out []value, err error) {
+	err = l.hostCosts(func(c costs) {
+		for _, t := range c.Times {
+			if c.Variant == "glibc" && t.Threads == 1 && t.Size <= 64<<10 {
+				out = append(out, value{size(t.Size), t.NS * 1e-9})
+			}
+		}
+	})
+	return out, err
+}
+
+// usable513 returns what each malloc lets a block of 513 bytes use.
+func (l *lab) usable513() (out []value, err error) {
+	err = l.hostCosts(func(c costs) {
+		usable := 0.0
+		for _, k := range c.Classes {
+			if k.From <= 513 {
+				usable = k.Usable
+			}
+		}
+		out = append(out, value{c.Variant, usable})
+	})
+	return out, err
 }
 
 // mallocTable returns a line of one of the two tables of workloads, and their names.

@@ -26,6 +26,10 @@ func between(low, high float64, show func(float64) string) rule {
 	return rule{"between " + show(low) + " and " + show(high), func(x float64) bool { return x >= low && x <= high }}
 }
 
+func exactly(want float64, show func(float64) string) rule {
+	return rule{show(want), func(x float64) bool { return x == want }}
+}
+
 func atLeast(least float64, show func(float64) string) rule {
 	return rule{"at least " + show(least), func(x float64) bool { return x >= least }}
 }

@@ -73,7 +73,7 @@ func Summarize(s *Spec, ready []variant.Ready, runs [][]*Run, repeat int) *Compa
 		c.Results = append(c.Results, newResult(s, &ready[i], runs[i]))
 	}
 	compare(c.Results)
-	c.Recommendation = recommend(c.Results, ready)
+	c.Recommendation = recommend(c.Results, ready, s.Goal)
 	return c
 }
 

@@ -10,6 +10,16 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
+// Goal is what a recommendation is for.
+type Goal string
+
+// The goals; the zero value is GoalBoth.
+const (
+	GoalMemory Goal = "memory" // the least memory, whatever it costs
+	GoalSpeed  Goal = "speed"  // the least CPU time, whatever it holds
+	GoalBoth   Goal = "both"   // the least memory times CPU time
+)
+
 // Recommendation is the variant to use, and why. It is the baseline where
 // nothing is better.
 type Recommendation struct {
@@ -66,10 +76,11 @@ func (r *Result) eligible() bool {
 	return r.Runs > 0 && r.Failed == 0 && r.Error == nil && r.Verified
 }
 
-// recommend chooses among the variants that hold less than the baseline by more
-// than the spread the one whose memory times CPU time is the least, if that, too,
-// is less than the baseline's by more than the spread.
-func recommend(results []Result, ready []variant.Ready) Recommendation {
+// recommend chooses, for both, among the variants that hold less than the baseline
+// by more than the spread the one whose memory times CPU time is the least, if
+// that, too, is less than the baseline's by more than the spread. For memory or
+// speed alone only that counts.
+func recommend(results []Result, ready []variant.Ready, goal Goal) Recommendation {
 	stay := Recommendation{Variant: variant.Baseline, Lines: (&variant.Ready{}).Lines()}
 	var base *Result
 	for i := range results {
@@ -85,11 +96,18 @@ func recommend(results []Result, ready []variant.Ready) Recommendation {
 		stay.Reason = "stay on glibc: one run each does not show the spread; repeat them (--repeat 3)"
 		return stay
 	}
+	if goal == GoalSpeed {
+		return recommendSpeed(results, ready, base, stay)
+	}
 	var best *Result
 	var dear, unsure []*Result
 	for i := range results {
 		r := &results[i]
 		switch {
+		case goal == GoalMemory && r != base && r.eligible() && outside(r, base):
+			if best == nil || *r.FinalRSS < *best.FinalRSS {
+				best = r
+			}
 		case r == base || !r.eligible() || !below(r, base):
 		case !outside(r, base):
 			unsure = append(unsure, r)
@@ -103,13 +121,38 @@ func recommend(results []Result, ready []variant.Ready) Recommendation {
 		stay.Reason = stayReason(base, dear, unsure)
 		return stay
 	}
-	rec := Recommendation{Variant: best.Variant, Reason: betterReason(best, base), Cost: cost(best, base)}
+	return recommended(best, ready, betterReason(best, base), cost(best, base))
+}
+
+func recommended(best *Result, ready []variant.Ready, reason, cost string) Recommendation {
+	rec := Recommendation{Variant: best.Variant, Reason: reason, Cost: cost}
 	for i := range ready {
 		if ready[i].Name == best.Variant {
 			rec.Lines = ready[i].Lines()
 		}
 	}
 	return rec
+}
+
+// recommendSpeed chooses the variant with the least CPU time, if it is less than the
+// baseline's by more than the spread.
+func recommendSpeed(results []Result, ready []variant.Ready, base *Result, stay Recommendation) Recommendation {
+	var best *Result
+	for i := range results {
+		r := &results[i]
+		if r == base || !r.eligible() || r.Spread == nil || !apart(r.Spread.CPUS, base.Spread.CPUS, r.Runs, base.Runs) {
+			continue
+		}
+		if best == nil || *r.CPUS < *best.CPUS {
+			best = r
+		}
+	}
+	if best == nil {
+		stay.Reason = fmt.Sprintf("stay on glibc: nothing takes less than its %.2f s of CPU time by more than the spread", *base.CPUS)
+		return stay
+	}
+	reason := fmt.Sprintf("%s takes %.2f s of CPU time, glibc %.2f s: %.0f %% less", best.Variant, *best.CPUS, *base.CPUS, 100*(1 - *best.CPUS / *base.CPUS))
+	return recommended(best, ready, reason, fmt.Sprintf("memory %.2f of glibc's (%s, glibc %s)", *best.Ratio, units.Size(*best.FinalRSS), units.Size(*base.FinalRSS)))
 }
 
 func betterReason(r, base *Result) string {

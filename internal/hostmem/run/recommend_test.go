@@ -61,7 +61,7 @@ func TestRecommend(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			compare(tt.results)
 			ready := []variant.Ready{{Variant: variant.Variant{Name: "jemalloc"}, Preload: "/lib/x.so"}}
-			r := recommend(tt.results, ready)
+			r := recommend(tt.results, ready, GoalBoth)
 			if r.Variant != tt.want || !strings.Contains(r.Reason, tt.reason) {
 				t.Errorf("%s: %s", r.Variant, r.Reason)
 			}
@@ -72,6 +72,31 @@ func TestRecommend(t *testing.T) {
 				t.Errorf("%s costs %q", r.Variant, r.Cost)
 			}
 		})
+	}
+}
+
+// The goal decides which of two that are better is recommended.
+func TestGoals(t *testing.T) {
+	for _, tt := range []struct {
+		goal   Goal
+		want   string
+		reason string
+	}{
+		{GoalBoth, "jemalloc", "holds"},
+		{GoalMemory, "mimalloc", "holds"},
+		{GoalSpeed, "tcmalloc", "takes 0.50 s of CPU time, glibc 1.00 s: 50 % less"},
+		{"", "jemalloc", "holds"},
+	} {
+		results := []Result{measured("glibc", 1, 100, 101, 102), measured("jemalloc", 1, 50, 51, 50), measured("mimalloc", 9, 20, 21, 20), measured("tcmalloc", 0.5, 150, 151, 152)}
+		compare(results)
+		if r := recommend(results, nil, tt.goal); r.Variant != tt.want || !strings.Contains(r.Reason, tt.reason) || r.Cost == "" {
+			t.Errorf("%q: %s: %s; it costs %s", tt.goal, r.Variant, r.Reason, r.Cost)
+		}
+	}
+	same := []Result{measured("glibc", 1, 100, 101, 102), measured("jemalloc", 1, 50, 51, 50)}
+	compare(same)
+	if r := recommend(same, nil, GoalSpeed); r.Variant != "glibc" || !strings.Contains(r.Reason, "stay on glibc") {
+		t.Errorf("nothing is faster: %+v", r)
 	}
 }
 

@@ -32,14 +32,21 @@ type Result struct {
 	Final          *string            `json:"final"`
 	Retained       *int64             `json:"retained_bytes"`
 	Ratio          *float64           `json:"ratio_to_glibc"`
-	Faults         *uint64            `json:"faults"`
-	Switches       *uint64            `json:"context_switches"`
-	Processes      int                `json:"processes"`
-	ExitCode       *int               `json:"exit_code"`
-	Runs           int                `json:"runs"`   // that succeeded
-	Failed         int                `json:"failed"` // that did not
-	Error          *string            `json:"error"`  // of the first that did not
-	Spread         *Spread            `json:"spread"` // null with fewer than two runs
+	// InUse is what the program holds, as malloc says; MallocHeld what malloc has
+	// for it. Fragmentation is the part that is not in use of what malloc has, or of
+	// FinalRSS if that is less: glibc counts pages that it has given back. They are
+	// nil unless asked for, and where malloc does not tell.
+	InUse         *uint64  `json:"in_use_bytes"`
+	MallocHeld    *uint64  `json:"malloc_held_bytes"`
+	Fragmentation *float64 `json:"fragmentation"`
+	Faults        *uint64  `json:"faults"`
+	Switches      *uint64  `json:"context_switches"`
+	Processes     int      `json:"processes"`
+	ExitCode      *int     `json:"exit_code"`
+	Runs          int      `json:"runs"`   // that succeeded
+	Failed        int      `json:"failed"` // that did not
+	Error         *string  `json:"error"`  // of the first that did not
+	Spread        *Spread  `json:"spread"` // null with fewer than two runs
 
 	runs []*Run // that succeeded
 	all  []*Run
@@ -170,12 +177,30 @@ func (r *Result) sumUp(ready bool) {
 	if len(retained) > 0 {
 		r.Retained = new(median(retained))
 	}
+	r.inside()
 	if r.Runs < 2 {
 		return
 	}
 	r.Spread = &Spread{WallS: span(wall), CPUS: span(cpu), PeakRSS: span(peak), FinalRSS: span(final)}
 	if len(retained) > 0 {
 		r.Spread.Retained = new(span(retained))
+	}
+}
+
+// inside sums up what malloc said.
+func (r *Result) inside() {
+	var used, held []uint64
+	for _, x := range r.runs {
+		if x.Inside != nil {
+			used, held = append(used, x.Inside.InUse), append(held, x.Inside.Held)
+		}
+	}
+	if len(used) == 0 {
+		return
+	}
+	r.InUse, r.MallocHeld = new(median(used)), new(median(held))
+	if held := min(*r.MallocHeld, *r.FinalRSS); held > 0 {
+		r.Fragmentation = new(max(0, 1-float64(*r.InUse)/float64(held)))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/hostmem/detect"
@@ -51,8 +52,9 @@ type Run struct {
 	CPU, Wall time.Duration
 	Peak      uint64
 	Faults    uint64
-	Switches  uint64 // of contexts
-	processes int    // the most at a time
+	Switches  uint64          // of contexts
+	Inside    *variant.Inside // at its end; nil if malloc did not tell
+	processes int             // the most at a time
 }
 
 // Exit is how a command ended by itself.
@@ -71,6 +73,19 @@ func (s *Spec) one(ctx context.Context, v *variant.Ready) (*Run, error) {
 		}
 	}
 	environ, _ := v.Environ(s.Environ)
+	if s.Inside != "" {
+		folder, err := os.MkdirTemp(filepath.Dir(s.Inside), "inside-")
+		if err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(folder)
+		environ = variant.WithInside(environ, s.Inside, folder)
+		defer func() {
+			if in, ok := variant.ReadInside(folder); ok {
+				r.Inside = &in
+			}
+		}()
+	}
 	ready := ""
 	if s.Ready != nil {
 		ready = s.Ready.Text

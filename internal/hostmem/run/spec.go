@@ -25,6 +25,11 @@ type Spec struct {
 	Interval    time.Duration // between samples, at most; 0: DefaultInterval
 	Grace       time.Duration // between SIGTERM and SIGKILL; 0: DefaultGrace
 
+	// Inside is the library that has malloc say what the program holds; empty: it
+	// is not asked.
+	Inside string
+	Goal   Goal // what the recommendation is for
+
 	// Kill is closed to kill commands that do not end fast enough; may be nil.
 	Kill <-chan struct{}
 

@@ -302,6 +302,21 @@ func recurrentBackward(r *running) {
 	r.unref(x)
 }
 
+// fusedCell is a step of a GRU or an LSTM in PyTorch's own kernel, which makes
+// what it keeps for the backward pass first.
+func fusedCell(r *running) {
+	r.output(len(r.Out) - 1)
+	r.outputs()
+}
+
+// packSequence copies the steps that have the same sequences left, piece by
+// piece, and puts the pieces together. How many there are is not known here.
+func packSequence(r *running) {
+	if len(r.Out) > 0 {
+		r.scratchFor(r.Out[0].Bytes, r.outputs)
+	}
+}
+
 // dropoutState is cuDNN's random state, one for each thread that the card runs.
 func dropoutState(r *running) {
 	r.outputOf(0, r.Device.Multiprocessors*r.Device.ThreadsPerProc*24)

@@ -35,6 +35,7 @@ func kernelRules() map[string]func(*running) {
 		"_native_multi_head_attention": multiHead, "_transformer_encoder_layer_fwd": encoderLayer,
 
 		"convolution": convolve, "_convolution": convolve, "convolution_backward": convolveBackward,
+		"_thnn_fused_gru_cell": fusedCell, "_thnn_fused_lstm_cell": fusedCell, "_pack_padded_sequence": packSequence,
 		"_cudnn_rnn": recurrent, "_cudnn_rnn_backward": recurrentBackward, "_cudnn_init_dropout_state": dropoutState,
 
 		"_foreach_norm": foreachNorm, "abs": magnitude, "isinf": finite, "native_dropout": dropout,

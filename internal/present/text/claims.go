@@ -31,6 +31,9 @@ func ClaimsOf(results []*whatif.Result) []string {
 		if r.EmptyCache != nil {
 			add("empty-cache")
 		}
+		if r.Change != nil && *r.Change == whatif.ChangeNoCache {
+			add("caching-driver")
+		}
 		s, err := whatif.ParseSetting(r.Settings)
 		if err != nil || r.Recorded {
 			continue

@@ -23,6 +23,7 @@ func Host(w io.Writer, title string, c *run.Comparison, style Style) error {
 		p.wrapped("  note: ", n)
 	}
 	p.hostTable(c)
+	p.hostInside(c)
 	p.hostBars(c)
 	p.hostCourse(c)
 	if !c.Interrupted && !c.Failed() {
@@ -141,6 +142,22 @@ func hostLegend(c *run.Comparison, atExit bool) string {
 		text += "; retained is final less what it held when it was ready"
 	}
 	return text + ". Figures are medians over the runs; the spread is how far apart the least and the most final memory are, of the median."
+}
+
+// hostInside says what malloc tells of itself.
+func (p *page) hostInside(c *run.Comparison) {
+	if !slices.ContainsFunc(c.Results, func(r run.Result) bool { return r.InUse != nil }) {
+		return
+	}
+	p.heading("Inside malloc", "           in use       held  fragmentation")
+	for _, r := range c.Results {
+		if r.InUse == nil {
+			p.line("  %-17s it does not tell", r.Variant)
+			continue
+		}
+		p.line("  %-17s %10s %10s %14s", r.Variant, units.Size(*r.InUse), units.Size(*r.MallocHeld), percentText(r.Fragmentation))
+	}
+	p.wrapped("  ", "In use is what the program has not freed, held what malloc has for it, both as malloc counts. Fragmentation is the part that is not in use of what is held, or of the final memory if that is less: glibc counts pages that it has given back.")
 }
 
 // hostBars draws final and peak of each variant.
