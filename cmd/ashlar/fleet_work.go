@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,7 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ashlar-mem/ashlar/internal/fleet"
+	"github.com/ashlar-mem/ashlar/internal/fleet/answers"
 	"github.com/ashlar-mem/ashlar/internal/hub"
+	"github.com/ashlar-mem/ashlar/internal/view"
+	pages "github.com/ashlar-mem/ashlar/internal/view/fleet"
 )
 
 // workFlags are those of commands that analyse files.
@@ -58,6 +62,8 @@ type fleetServeFlags struct {
 	listen    string
 	cert, key string
 	tokenFile string
+	page      bool
+	view      viewOptions
 }
 
 func newFleetServe(std stdio) *cobra.Command {
@@ -90,6 +96,8 @@ address cannot be used.`,
 	flags.StringVar(&o.cert, "cert", "", "`FILE` with the certificate of --listen, PEM")
 	flags.StringVar(&o.key, "key", "", "`FILE` with its key")
 	flags.StringVar(&o.tokenFile, "token-file", "", "`FILE` with the token that they must send")
+	flags.BoolVar(&o.page, "page", false, "serve the page on a port of this machine, and print its address")
+	flags.IntVar(&o.view.port, "port", 0, "the page's port; by default a free one")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.run(cmd, std) }
 	return cmd
 }
@@ -126,6 +134,12 @@ func (o *fleetServeFlags) run(cmd *cobra.Command, std stdio) error {
 	if err != nil {
 		return err
 	}
+	if o.view.port != 0 && !o.page {
+		return errors.New("--port is for --page: give both")
+	}
+	if err := o.view.check(); err != nil {
+		return err
+	}
 	keep := fleet.Retention{Keep: time.Duration(o.keep)}
 	if o.maxDisk.value != nil {
 		keep.MaxDisk = *o.maxDisk.value
@@ -135,12 +149,50 @@ func (o *fleetServeFlags) run(cmd *cobra.Command, std stdio) error {
 		if address := h.Address(); address != "" {
 			std.errorf("workers reach it with --hub %s", address)
 		}
-		if err := st.Serve(cmd.Context(), work, keep); err != nil {
+		ctx, cancel := context.WithCancelCause(cmd.Context())
+		defer cancel(nil)
+		ready := func(x *fleet.Index) error {
+			if !o.page {
+				return nil
+			}
+			return o.servePage(ctx, std, x, cancel)
+		}
+		err := st.Serve(ctx, work, keep, ready)
+		if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
+			err = cause
+		}
+		if err != nil {
 			return failure{err}
 		}
 		return nil
 	})
 }
+
+// servePage serves the page until the context ends; what fails later ends serve.
+func (o *fleetServeFlags) servePage(ctx context.Context, std stdio, x *fleet.Index, failed func(error)) error {
+	token, err := o.view.token()
+	if err != nil {
+		return err
+	}
+	files := pages.Files{Entries: func(ctx context.Context) ([]answers.Entry, error) {
+		err := x.Refresh(ctx)
+		return x.Entries(), err
+	}}
+	page, err := view.New(view.Options{Port: o.view.port, Token: token, Log: func(text string) { std.errorf("%s", text) }, Fleet: files})
+	if err != nil {
+		return err
+	}
+	go func() {
+		if err := page.Serve(ctx); err != nil {
+			failed(err)
+		}
+	}()
+	o.view.noOpen, o.view.at = true, fleetPlace
+	return o.view.announce(std, std.out, page)
+}
+
+// fleetPlace is the screen of the fleet.
+const fleetPlace = "#//fleet"
 
 func newFleetWork(std stdio) *cobra.Command {
 	var (

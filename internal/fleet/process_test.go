@@ -113,7 +113,7 @@ func (f *roleFlags) options() WorkOptions {
 func (f *roleFlags) serve(ctx context.Context, st *Store) error {
 	o := f.options()
 	o.Jobs = 0
-	return st.Serve(ctx, o, Retention{})
+	return st.Serve(ctx, o, Retention{}, nil)
 }
 
 func (f *roleFlags) work(ctx context.Context, st *Store) error { return st.Work(ctx, f.options()) }

@@ -13,8 +13,9 @@ const (
 	sweepInterval = time.Hour
 )
 
-// Serve answers questions and analyses files until the context ends.
-func (st *Store) Serve(ctx context.Context, o WorkOptions, keep Retention) error {
+// Serve answers questions and analyses files until the context ends. ready is
+// called with what it answers from; it may be nil.
+func (st *Store) Serve(ctx context.Context, o WorkOptions, keep Retention, ready func(*Index) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	x, err := NewIndex(ctx, st)
@@ -26,6 +27,11 @@ func (st *Store) Serve(ctx context.Context, o WorkOptions, keep Retention) error
 		return err
 	}
 	defer stop()
+	if ready != nil {
+		if err := ready(x); err != nil {
+			return err
+		}
+	}
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() {
