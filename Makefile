@@ -11,7 +11,7 @@ export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
 # One package more than there are cores is tested at a time: some only wait.
 PARALLEL := -p $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1))
 
-.PHONY: vuln claims tenants tenants-mixes policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack attack-table dist dist-test dist-host truth advice watch deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help bench-live
+.PHONY: vuln claims tenants tenants-mixes policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack attack-table dist dist-test dist-host truth advice watch deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help bench-live fleet fleet-faults fleet-bars
 
 build: engine
 	$(GO) build -trimpath -o $(BIN) ./cmd/ashlar
@@ -281,6 +281,21 @@ watch: build
 	$(GO) -C tools run ./watchload -ashlar ../$(BIN)
 	$(GO) test ./internal/watch -count 1 -run TestPrometheus -prometheus
 
+# Truth planted in 1,000 snapshots: does ashlar fleet find every commit that grew, every odd rank and every cause, and no other?
+fleet: build
+	$(GO) -C tools run ./fleetcheck
+
+# Processes of a fleet are killed, frozen and cut off, and its disk is full; on an embedded server, on three, and on an unmodified nats-server.
+# A short form is in make test.
+fleet-faults:
+	$(GO) test ./internal/fleet -count 1 -timeout 30m -long -v -run 'TestFaults|TestNetwork|TestCluster|TestFull|TestAside|TestTune'
+	$(GO) build -o bin/nats-server github.com/nats-io/nats-server/v2
+	ASHLAR_NATS_SERVER=$(CURDIR)/bin/nats-server $(GO) test ./internal/fleet -count 1 -timeout 30m -long -v -run 'TestNetwork'
+
+# The figures of docs/fleet.md.
+fleet-bars:
+	$(GO) test ./internal/fleet -count 1 -timeout 2h -bars -v -run 'TestBar'
+
 # The twenty whole runs under every allocator: the tables of docs/policies.md. It fails if a bar does.
 policies:
 	@mkdir -p bin
@@ -332,6 +347,7 @@ help:
 	@echo "make bench-plan    planned peaks beside those that were measured on a GPU"
 	@echo "make host          every malloc under the workloads and the service of docs/measured/host.md"
 	@echo "make bench-host    what it costs to measure processes"
+	@echo "make fleet         ashlar fleet over 1,000 snapshots in which the truth is planted"
 	@echo "make watch         ashlar watch under load, killed, with a week of history, and under Prometheus"
 	@echo "make screenshots   every screen of the page, light and dark"
 	@echo "make pictures      the README's pictures"

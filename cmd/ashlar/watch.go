@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ashlar-mem/ashlar/internal/answer"
+	"github.com/ashlar-mem/ashlar/internal/fleet"
 	"github.com/ashlar-mem/ashlar/internal/hub"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
@@ -44,16 +46,8 @@ type watchOptions struct {
 
 // watchStore says where the history is.
 type watchStore struct {
-	dir, hub, creds string
-	keep            daysFlag
-}
-
-func (o *watchStore) add(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.StringVar(&o.dir, "dir", "", "`FOLDER` of the history; by default $XDG_STATE_HOME/ashlar/watch")
-	flags.StringVar(&o.hub, "hub", "", "keep the history in a NATS cluster instead, `URL`")
-	flags.StringVar(&o.creds, "creds", "", "`FILE` with the credentials for the cluster")
+	storeFlags
+	keep daysFlag
 }
 
 // daysFlag is a time, in which d stands for days.
@@ -83,7 +77,7 @@ func (f *daysFlag) String() string {
 	return fmt.Sprintf("%dd", int(time.Duration(*f).Hours()/24))
 }
 
-const week = daysFlag(7 * 24 * time.Hour)
+const week = daysFlag(watch.DefaultKeep)
 
 func newWatch(std stdio) *cobra.Command {
 	o := watchOptions{store: watchStore{keep: week}, maxDisk: defaultSize("1GiB"), maxSnapshot: defaultSize("1GiB")}
@@ -199,23 +193,6 @@ func (o *watchOptions) check() ([]*watch.Rule, error) {
 	return rules, nil
 }
 
-// open opens the store.
-func (o *watchStore) open(ctx context.Context) (*hub.Hub, error) {
-	dir := o.dir
-	if dir == "" && o.hub == "" {
-		state := os.Getenv("XDG_STATE_HOME")
-		if state == "" {
-			home, err := os.UserHomeDir()
-			if err != nil {
-				return nil, fmt.Errorf("there is no folder for the history (%w): give --dir", err)
-			}
-			state = filepath.Join(home, ".local", "state")
-		}
-		dir = filepath.Join(state, "ashlar", "watch")
-	}
-	return hub.Open(ctx, hub.Options{Dir: dir, URL: o.hub, Creds: o.creds})
-}
-
 // options returns how jobs are watched.
 func (o *watchOptions) options(rules []*watch.Rule, log func(string)) watch.Options {
 	return watch.Options{
@@ -228,7 +205,7 @@ func (o *watchOptions) options(rules []*watch.Rule, log func(string)) watch.Opti
 func (o *watchOptions) runOnce(ctx context.Context, std stdio, rules []*watch.Rule) error {
 	st, err := askState(ctx, o.listen)
 	if err != nil || o.store.hub != "" || o.store.dir != "" {
-		h, err := o.store.open(ctx)
+		h, err := o.store.open(ctx, hub.Options{})
 		if err != nil {
 			return failure{err}
 		}
@@ -282,16 +259,21 @@ func (o *watchOptions) run(ctx context.Context, std stdio, rules []*watch.Rule) 
 			l.Close()
 		}
 	}()
-	h, err := o.store.open(ctx)
+	h, err := o.store.open(ctx, hub.Options{})
 	if err != nil {
 		return failure{err}
 	}
 	defer h.Close()
-	if o.store.hub == "" && !h.Owner() {
-		return failure{errors.New("another ashlar watch serves this --dir: see it with --once, or choose another folder")}
+	if alone, err := h.Claim("watch"); err != nil || !alone {
+		return failure{cmp.Or(err, errors.New("another ashlar watch serves this --dir: see it with --once, or choose another folder"))}
+	}
+	many, err := fleet.Open(ctx, h)
+	if err != nil {
+		return failure{err}
 	}
 	screen := &watchScreen{std: std, json: o.json}
 	options := o.options(rules, screen.log)
+	options.Stored = many.AddAlarm
 	if o.json {
 		options.Sampled = func(s watch.Sample) { screen.line(s) }
 		options.Alarmed = func(a watch.Alarm) { screen.line(alarmLine{"alarm", a}) }
@@ -336,8 +318,8 @@ func (o *watchOptions) serve(ctx context.Context, s *watch.Server, screen *watch
 		all.Go(func() { s.WatchProcesses(ctx, host, list) })
 	}
 	if o.forward != "" {
-		to := watchStore{hub: o.forward, creds: o.store.creds}
-		all.Go(func() { s.Forward(ctx, to.open) })
+		to := hub.Options{URL: o.forward, Creds: o.store.creds}
+		all.Go(func() { s.Forward(ctx, func(ctx context.Context) (*hub.Hub, error) { return hub.Open(ctx, to) }) })
 	}
 	if err := screen.show(ctx, s); err != nil {
 		cancel(err)

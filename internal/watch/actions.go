@@ -3,6 +3,8 @@ package watch
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -312,16 +314,26 @@ func (s *Server) takeSnapshot(ctx context.Context, session, id string, body io.R
 	s.mu.Lock()
 	one := s.sessions[session]
 	known := one != nil && slices.ContainsFunc(one.asks, func(k ask) bool { return k.ID == id && k.What == "snapshot" })
+	stored := StoredSnapshot{Name: strings.ReplaceAll(id, "/", "-") + ".pickle"}
+	if known {
+		stored.Job = one.hello
+	}
 	s.mu.Unlock()
 	if !known {
 		return errNoAsk
 	}
-	name := strings.ReplaceAll(id, "/", "-") + ".pickle"
-	if err := s.store.snapshots.Put(ctx, name, &limitedReader{body, s.opts.MaxSnapshot}); err != nil {
+	name, hash, read := stored.Name, sha256.New(), &limitedReader{body, s.opts.MaxSnapshot}
+	if err := s.store.snapshots.Put(ctx, name, io.TeeReader(read, hash)); err != nil {
 		if errors.Is(err, errTooLong) {
 			return errTooLong
 		}
 		return unavailable{err}
+	}
+	if s.opts.Stored != nil {
+		stored.SHA256, stored.Bytes = hex.EncodeToString(hash.Sum(nil)), s.opts.MaxSnapshot-read.left
+		if err := s.opts.Stored(ctx, stored); err != nil {
+			s.opts.Log(fmt.Sprintf("the snapshot %s is not in the fleet: %v", name, err))
+		}
 	}
 	a, err := s.asked(session, id, func(a *Alarm, do *Action) {
 		do.Result, a.Snapshot = "stored as "+name, &name

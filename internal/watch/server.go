@@ -27,8 +27,18 @@ type Options struct {
 	Log     func(text string)
 	Sampled func(Sample)
 	Alarmed func(Alarm)
+	// Stored gets each snapshot that a job sent and that is stored; it may be nil.
+	Stored func(ctx context.Context, s StoredSnapshot) error
 	// Now is the clock; nil for the machine's.
 	Now func() time.Time
+}
+
+// StoredSnapshot is one that a job sent because of an alarm.
+type StoredSnapshot struct {
+	Name   string // in the store
+	SHA256 string // in hex
+	Bytes  int64
+	Job    Hello
 }
 
 // Server watches jobs.
@@ -324,7 +334,7 @@ func (s *Server) tidy(ctx context.Context, one *session, at int64) error {
 }
 
 // Snapshot opens a snapshot that an alarm names.
-func (s *Server) Snapshot(ctx context.Context, name string) (io.ReadCloser, error) {
+func (s *Server) Snapshot(ctx context.Context, name string) (io.Reader, error) {
 	return s.store.snapshots.Get(ctx, name)
 }
 

@@ -34,7 +34,7 @@ func (j Jobs) Answer(ctx context.Context, question string, q url.Values) (any, e
 }
 
 // Snapshot opens the snapshot of an alarm.
-func (j Jobs) Snapshot(ctx context.Context, name string) (io.ReadCloser, error) {
+func (j Jobs) Snapshot(ctx context.Context, name string) (io.Reader, error) {
 	r, err := j.Server.Snapshot(ctx, name)
 	if errors.Is(err, hub.ErrNone) {
 		return nil, &view.QuestionError{Err: fmt.Errorf("there is no snapshot %.200q: the history may have come to --max-disk or --keep since", name)}
