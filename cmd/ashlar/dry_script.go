@@ -60,7 +60,7 @@ func (o *dryOptions) findLargest(ctx context.Context, std stdio, s *script) (*dr
 }
 
 // maxWorld is more processes than any job has.
-const maxWorld = 1 << 20
+const maxWorld = 1_000_000
 
 // script runs a user's script under the recorder.
 type script struct {

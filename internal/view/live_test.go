@@ -24,13 +24,13 @@ func (*jobs) Answer(_ context.Context, question string, q url.Values) (any, erro
 	return nil, ErrNoQuestion
 }
 
-func (j *jobs) Snapshot(_ context.Context, name string) (io.ReadCloser, error) {
+func (j *jobs) Snapshot(_ context.Context, name string) (io.Reader, error) {
 	j.opened++
 	switch name {
 	case "a.pickle":
 		return os.Open("../../testdata/variety/stateonly.pickle.gz")
 	case "text.pickle":
-		return io.NopCloser(strings.NewReader("CUDA out of memory. Tried to allocate 2.00 GiB.")), nil
+		return strings.NewReader("CUDA out of memory. Tried to allocate 2.00 GiB."), nil
 	}
 	return nil, &QuestionError{errors.New("there is no such snapshot")}
 }
