@@ -1134,7 +1134,7 @@ def _numbers(torch, i):
         return stats.get(name, {}).get("all", {}).get(kind)
 
     device = _device(torch.cuda, i, True, None)
-    pinned = _attempt(lambda: torch.cuda.memory.host_memory_stats()["allocated_bytes.current"])
+    pinned = _attempt(lambda: torch.cuda.memory.host_memory_stats_as_nested_dict()["allocated_bytes"]["current"])
     return {
         "allocated": of("allocated_bytes"), "active": of("active_bytes"), "reserved": of("reserved_bytes"),
         "requested": of("requested_bytes"), "inactive_split": of("inactive_split_bytes"), "pinned": pinned,
@@ -1725,7 +1725,9 @@ class _Saver:
         staged.copy_small()
         ready = {device: torch.cuda.current_stream(device).record_event() for device in staged.devices()}
         if ready and self.hook is None:
-            self.hook = torch.optim.optimizer.register_optimizer_step_pre_hook(self.before_step)
+            from torch.optim.optimizer import register_optimizer_step_pre_hook  # torch.optim has no such name
+
+            self.hook = register_optimizer_step_pre_hook(self.before_step)
         save.thread = threading.Thread(target=self.run, args=(torch, save, staged, pickled, ready), name="ashlar-save")  # no daemon: the end waits
         self.last = save
         try:

@@ -115,7 +115,7 @@ def job_fragments(allow):
             large = torch.empty(24 * MIB, dtype=torch.uint8, device="cuda")
             del large
             if n % 4 == 0:
-                held.append(torch.empty(11 * MIB, dtype=torch.uint8, device="cuda"))
+                held.append(torch.empty(13 * MIB, dtype=torch.uint8, device="cuda"))  # what is left of the segment holds no other
             if n > 40 and n % 20 == 0:
                 torch.empty(256 * MIB, dtype=torch.uint8, device="cuda")
             time.sleep(0.1)
