@@ -345,7 +345,7 @@ class Recorder(TorchDispatchMode):
             with self.apart():
                 return self.values(func, given, args, kwargs)
         values = self.values(func, given, args, kwargs)
-        if values is None:
+        if values is None and device.type == "cpu":  # on meta nothing is drawn
             self.draw(func, given, args, kwargs)
         return values
 
@@ -379,7 +379,7 @@ class Recorder(TorchDispatchMode):
             self.drawn = MOST_DRAWN + 1
             return
         self.drawn += n
-        with unset_fake_temporarily(), torch.no_grad():
+        with contextlib.suppress(RuntimeError, NotImplementedError, TypeError), unset_fake_temporarily(), torch.no_grad():
             buffer = torch.empty(min(n, 2 * piece), dtype=dtype)
             while n:
                 m = n if n < 2 * piece else piece
