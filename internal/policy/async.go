@@ -25,9 +25,10 @@ const Unlimited = math.MaxUint64
 
 // async is the stream-ordered pool behind cudaMallocAsync: one range of addresses
 // with memory behind it in chunks of 32 MiB. What a stream frees waits unmerged for
-// that stream's next requests. Then it settles: it merges with its neighbours,
-// whether memory is behind them or not, and whole free chunks may be mapped
-// elsewhere.
+// that stream's next requests. When one of them finds nothing, or the device
+// synchronises, it settles: it merges with its neighbours, whether memory is behind
+// them or not, and whole free chunks may be mapped elsewhere. NVIDIA does not say
+// so: the rules are what an H200 shows, see docs/policies.md.
 type async struct {
 	a    *Allocator
 	id   uint16
@@ -36,7 +37,6 @@ type async struct {
 	numbers
 	loose   []index // by the stream that freed them, as in block.note; by size and address
 	settled []index // by whose they are, the first is everybody's; by size class and age
-	freed   int     // blocks since the last time that all settled
 	clock   uint64  // counts frees: a free block's asked is when it was freed
 	first   int32   // the block at the beginning
 	mapped  []bool  // the chunks that have memory
@@ -46,9 +46,6 @@ type async struct {
 const (
 	asyncPiece = 32 << 20
 	anyStream  = 0
-	// mostLoose is how many frees may wait until all settle: found with the random
-	// programs of testdata/async.
-	mostLoose = 24
 )
 
 func newAsync(p Pool) func(*Allocator, uint16, Place) heap {
@@ -238,11 +235,6 @@ func (h *async) give(i int32) error {
 	h.clock++
 	b.state, b.asked = loose, h.clock
 	h.loose[b.note].insert(h.fit(i), i)
-	if h.freed++; h.freed >= mostLoose {
-		for n := range h.loose {
-			h.settle(int32(n))
-		}
-	}
 	return nil
 }
 
@@ -264,7 +256,6 @@ func (h *async) settleOne(own, whose int32) {
 		h.a.all[i].state, h.a.all[i].note = free, whose
 		h.merge(i)
 	}
-	h.freed = 0
 }
 
 // alike reports whether two neighbours are settled and free for the same streams.
