@@ -171,11 +171,24 @@ func (h *async) back(i int32, size uint64, own int32) error {
 	if err := h.a.room(uint64(missing-len(spare)) * asyncPiece); err != nil {
 		return err
 	}
+	allocs, frees := h.a.allocs, h.a.frees
 	for _, c := range spare {
 		if err := h.setMapped(c, c+1, false); err != nil {
 			return err
 		}
 	}
+	if err := h.mapMissing(low, high); err != nil {
+		return err
+	}
+	h.a.allocs, h.a.frees = allocs, frees // what moved was neither given nor taken
+	if missing > len(spare) {
+		h.a.allocs++
+	}
+	return nil
+}
+
+// mapMissing maps the chunks from low to high that are not.
+func (h *async) mapMissing(low, high int) error {
 	for c := low; c < high; {
 		end := c
 		for end < high && !h.mapped[end] {
