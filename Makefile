@@ -6,7 +6,12 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: claims tenants tenants-mixes policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack attack-table dist dist-test dist-host truth advice watch deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help
+# All builds share their cache: with and without -trimpath each package is compiled twice.
+export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
+# One package more than there are cores is tested at a time: some only wait.
+PARALLEL := -p $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1))
+
+.PHONY: vuln claims tenants tenants-mixes policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack attack-table dist dist-test dist-host truth advice watch deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help bench-live fleet fleet-faults fleet-bars
 
 build: engine
 	$(GO) build -trimpath -o $(BIN) ./cmd/ashlar
@@ -77,10 +82,17 @@ lint:
 	@if command -v python3 >/dev/null; then python3 tools/bench/torch/table.py --selftest && python3 -B tools/bench/gpu/bars.py --selftest; fi
 	@if command -v python3 >/dev/null; then python3 -B -m unittest discover -q -s python; fi
 
+# Known vulnerabilities of what is called. It needs the network, for the program and for its database.
+GOVULNCHECK := v1.1.4
+vuln:
+	GOBIN=$(CURDIR)/bin/tools $(GO) install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK)
+	bin/tools/govulncheck ./...
+	cd tools && ../bin/tools/govulncheck ./...
+
 # lint has run vet already.
 unit:
-	$(GO) test -vet=off ./...
-	$(GO) -C tools test -vet=off ./...
+	$(GO) test -vet=off $(PARALLEL) ./...
+	$(GO) -C tools test -vet=off $(PARALLEL) ./...
 
 # The race detector needs cgo, and so a C compiler. race takes the whole of every
 # package whose own code starts goroutines or locks, under -short, where slow tests
@@ -89,7 +101,7 @@ CONCURRENT = $(shell grep -rlE '\bgo func|\.Go.func|\bsync\.|\batomic\.|\bspin\.
 	| grep -v -e _test.go -e /testdata/ -e cmd/ashlar -e internal/plan/ -e internal/replay/generate | xargs -n1 dirname | sort -u | sed 's,^,./,')
 race:
 	@if command -v $${CC:-gcc} >/dev/null; then \
-		set -ex; export CGO_ENABLED=1; $(GO) test -vet=off -race -short $(CONCURRENT); \
+		set -ex; export CGO_ENABLED=1; $(GO) test -vet=off $(PARALLEL) -race -short $(CONCURRENT); \
 	else echo "race: left out, there is no C compiler"; fi
 race-all:
 	@if command -v $${CC:-gcc} >/dev/null; then \
@@ -105,7 +117,7 @@ invariants invariants-all:
 
 # The parsers of files that come from elsewhere. A count, not a time: go fails a
 # fuzzer whose last input is still running when its time is up.
-FUZZRUNS ?= 40000x
+FUZZRUNS ?= 20000x
 fuzz-short:
 	$(GO) test ./internal/pickle -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZRUNS) -fuzzminimizetime 10x
 	$(GO) test ./snapshot -run '^$$' -fuzz FuzzRead -fuzztime $(FUZZRUNS) -fuzzminimizetime 10x
@@ -200,6 +212,11 @@ pictures: build
 bench-view: build
 	cd browsertests && $(GO) run ./cmd/bench-view -ashlar ../bin/ashlar
 
+# The screen Live with 200 jobs for ten minutes: the figures of docs/measured/watch.md.
+bench-live: build
+	$(GO) -C tools build -trimpath -o ../bin/watchload ./watchload
+	cd browsertests && $(GO) run ./cmd/bench-live -ashlar ../$(BIN) -watchload ../bin/watchload -shots ../bin/screenshots
+
 # Events a second of what-if runs on one core; memory beside that of reading.
 bench-replay: build
 	$(GO) test ./internal/replay -run '^$$' -bench Run -benchtime 1s -cpu 1
@@ -264,6 +281,21 @@ watch: build
 	$(GO) -C tools run ./watchload -ashlar ../$(BIN)
 	$(GO) test ./internal/watch -count 1 -run TestPrometheus -prometheus
 
+# Truth planted in 1,000 snapshots: does ashlar fleet find every commit that grew, every odd rank and every cause, and no other?
+fleet: build
+	$(GO) -C tools run ./fleetcheck
+
+# Processes of a fleet are killed, frozen and cut off, and its disk is full; on an embedded server, on three, and on an unmodified nats-server.
+# A short form is in make test.
+fleet-faults:
+	$(GO) test ./internal/fleet -count 1 -timeout 30m -long -v -run 'TestFaults|TestNetwork|TestCluster|TestFull|TestAside|TestTune'
+	$(GO) build -o bin/nats-server github.com/nats-io/nats-server/v2
+	ASHLAR_NATS_SERVER=$(CURDIR)/bin/nats-server $(GO) test ./internal/fleet -count 1 -timeout 30m -long -v -run 'TestNetwork'
+
+# The figures of docs/fleet.md.
+fleet-bars:
+	$(GO) test ./internal/fleet -count 1 -timeout 2h -bars -v -run 'TestBar'
+
 # The twenty whole runs under every allocator: the tables of docs/policies.md. It fails if a bar does.
 policies:
 	@mkdir -p bin
@@ -311,9 +343,11 @@ help:
 	@echo "make bench-load    time and memory of reading snapshots, beside Python's pickle.load"
 	@echo "make bench-replay  speed and memory of what-if runs and of tune"
 	@echo "make bench-view    speed and memory of the page with a million events"
+	@echo "make bench-live    the screen Live with 200 jobs: how soon it is there, how often it changes, its memory"
 	@echo "make bench-plan    planned peaks beside those that were measured on a GPU"
 	@echo "make host          every malloc under the workloads and the service of docs/measured/host.md"
 	@echo "make bench-host    what it costs to measure processes"
+	@echo "make fleet         ashlar fleet over 1,000 snapshots in which the truth is planted"
 	@echo "make watch         ashlar watch under load, killed, with a week of history, and under Prometheus"
 	@echo "make screenshots   every screen of the page, light and dark"
 	@echo "make pictures      the README's pictures"
@@ -327,5 +361,6 @@ help:
 	@echo "make truth         what-if against 260 runs that were measured on a GPU"
 	@echo "make advice        explain against mistakes that were recorded on a GPU"
 	@echo "make attack        hostile inputs for every command and the page, SEED=$(SEED) MINUTES=$(MINUTES) (docs/measured/hardening.md)"
+	@echo "make vuln          known vulnerabilities of what is called, by govulncheck"
 	@echo "make attack-table  time and memory of every command over the hostile files"
 	@echo "make fuzz          run every fuzzer for FUZZTIME ($(FUZZTIME))"

@@ -30,6 +30,7 @@ func (a *Allocator) Restore(segments []Segment, reserved ...Span) error {
 	}
 	segments = slices.Clone(segments)
 	slices.SortFunc(segments, func(x, y Segment) int { return cmp.Compare(x.Address, y.Address) })
+	a.segments = slices.Grow(a.segments, len(segments))
 	for i := range segments {
 		s := &segments[i]
 		if err := checkWhole("segment", Span{s.Address, s.TotalSize}); err != nil {

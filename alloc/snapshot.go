@@ -106,7 +106,13 @@ func (a *Allocator) Segments() []Segment {
 }
 
 func (a *Allocator) segmentList() []Segment {
-	var out []Segment
+	n := 0
+	for i := range a.segments {
+		if a.segments[i].size != 0 {
+			n++
+		}
+	}
+	out := slices.Grow([]Segment(nil), n)
 	for i := range a.segments {
 		if a.segments[i].size != 0 {
 			out = a.appendRuns(out, &a.segments[i])

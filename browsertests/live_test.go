@@ -85,7 +85,7 @@ func (j *jobs) open(t *testing.T, hash string, width int64, dark bool) *scene {
 func TestLive(t *testing.T) {
 	j := watchJobs(t)
 	s := j.open(t, "#//live", 1440, false)
-	s.until("document.querySelectorAll('.live-table tbody tr').length === 3 && document.querySelectorAll('.small-curve').length === 3")
+	s.until("document.querySelectorAll('.live-table tbody tr').length === 3 && document.querySelectorAll('.small-curve path.reserved').length === 3")
 	for _, label := range []string{"pretrain", "serve.py pid 1", "serve.py pid 2"} {
 		s.until("[...document.querySelectorAll('.job-name a')].some((a) => a.textContent === " + page.Quote(label) + ")")
 	}
@@ -114,6 +114,10 @@ func TestLive(t *testing.T) {
 	if s.api("runs", &files); len(files.Runs) != 1 || files.Runs[0].File != name {
 		t.Errorf("after the second look there are %v", files.Runs)
 	}
+	s.hints = []string{"400"}
+	s.must(s.page.Go("#//live?snapshot=none.pickle"))
+	s.until("document.querySelector('.live .trouble')?.innerText.includes('there is no snapshot')")
+	s.sees(".live-table")
 }
 
 // New samples are shown as they come, the keys do what the mouse does, and the page

@@ -93,7 +93,7 @@ ENDS = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGBREAK", "SIGABRT", "SIGALR
 CRASHES = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL")
 
 
-def record(path="ashlar-{rank}-{pid}.pickle", max_entries=500_000, stacks="python", on_oom=True, on_signal=None, keep=2):
+def record(path="ashlar-{rank}-{pid}.pickle", max_entries=500_000, stacks="python", on_oom=True, on_signal=None, keep=2, run=None, commit=None, tags=None):
     """Switch the memory history on, and write it when the job runs out of memory.
 
     path         where to write; {rank} and {pid} are filled in
@@ -103,9 +103,13 @@ def record(path="ashlar-{rank}-{pid}.pickle", max_entries=500_000, stacks="pytho
     on_signal    write at this signal as well: "SIGUSR1". One that would have ended
                  the job, "SIGTERM", still does, when the file is written
     keep         OOM files of one process: the first keep-1, and the last
+    run          a name for the job, for `ashlar fleet`; by default ASHLAR_RUN, or
+                 the job's number of torchrun, Slurm or Ray
+    commit       of the code; by default ASHLAR_COMMIT
+    tags         a dictionary of texts
     """
     try:
-        _recorder.configure(path, max_entries, stacks, on_oom, on_signal, keep)
+        _recorder.configure(path, max_entries, stacks, on_oom, on_signal, keep, {"run": run, "commit": commit, "tags": tags})
     except Exception as e:
         _log("nothing is recorded: %r" % e)
     if os.environ.get("ASHLAR_WATCH"):
@@ -188,6 +192,7 @@ class _Recorder:
         self.path = "ashlar-{rank}-{pid}.pickle"
         self.path = _attempt(os.path.abspath, self.path) or self.path  # the folder may be gone
         self.max_entries, self.stacks, self.keep = None, None, 2
+        self.names = {}  # of the job: run, commit and tags
         self.on_oom = False
         self.hooked = False
         self.finder = None  # waits for torch
@@ -227,8 +232,9 @@ class _Recorder:
         if collecting:
             gc.enable()
 
-    def configure(self, path, max_entries, stacks, on_oom, on_signal, keep):
+    def configure(self, path, max_entries, stacks, on_oom, on_signal, keep, names):
         self.path = os.path.abspath(os.fspath(path))
+        self.names = names
         self.max_entries, self.stacks, self.keep = int(max_entries), stacks, max(1, int(keep))
         self.on_oom = bool(on_oom)
         if self.on_oom and not self.hooked:
@@ -443,6 +449,7 @@ class _Recorder:
         facts = _facts(torch, reason, request)
         facts.update(note=note, message=message, late=late, ooms=ooms, max_entries=self.max_entries)
         facts.update(step=self.step, steps=list(self.steps))
+        facts.update(_attempt(_job, self.names) or {})
         path = self.name(reason, facts["rank"], path)
         _check_target(path)
         snapshot = torch.cuda.memory._snapshot()
@@ -562,6 +569,17 @@ def _facts(torch, reason, request):
         if i == device:
             facts["limit_bytes"], facts["limit_known"] = entry["limit_bytes"], entry["limit_known"]
     return facts
+
+
+def _job(names):
+    """What tells this job from others, as far as it was said."""
+    tags = _attempt(dict, names.get("tags"))
+    said = {
+        "run": names.get("run") or os.environ.get("ASHLAR_RUN") or _job_number(), "attempt": _first_number(ATTEMPTS, None),
+        "world": _first_number(WORLDS, None), "commit": names.get("commit") or os.environ.get("ASHLAR_COMMIT"),
+        "tags": {str(k): str(v) for k, v in tags.items()} if tags else None,
+    }
+    return {k: v if k in ("attempt", "world", "tags") else str(v) for k, v in said.items() if v is not None}
 
 
 def _device(cuda, i, here, allowed):
@@ -1116,7 +1134,7 @@ def _numbers(torch, i):
         return stats.get(name, {}).get("all", {}).get(kind)
 
     device = _device(torch.cuda, i, True, None)
-    pinned = _attempt(lambda: torch.cuda.memory.host_memory_stats()["allocated_bytes.current"])
+    pinned = _attempt(lambda: torch.cuda.memory.host_memory_stats_as_nested_dict()["allocated_bytes"]["current"])
     return {
         "allocated": of("allocated_bytes"), "active": of("active_bytes"), "reserved": of("reserved_bytes"),
         "requested": of("requested_bytes"), "inactive_split": of("inactive_split_bytes"), "pinned": pinned,
@@ -1152,13 +1170,18 @@ def _first_number(names, otherwise):
     return otherwise
 
 
-def _run_name():
+def _job_number():
+    """What torchrun, Slurm or Ray calls the job; None if none of them runs it."""
     of = os.environ.get
     if of("TORCHELASTIC_RUN_ID", "none") != "none":
         return of("TORCHELASTIC_RUN_ID")
     if of("SLURM_ARRAY_JOB_ID") and of("SLURM_ARRAY_TASK_ID"):
         return "%s_%s" % (of("SLURM_ARRAY_JOB_ID"), of("SLURM_ARRAY_TASK_ID"))
-    return of("SLURM_JOB_ID") or of("RAY_JOB_ID") or os.path.basename(sys.argv[0] or "") or "python"
+    return of("SLURM_JOB_ID") or of("RAY_JOB_ID")
+
+
+def _run_name():
+    return os.environ.get("ASHLAR_RUN") or _job_number() or os.path.basename(sys.argv[0] or "") or "python"
 
 
 def _commit():
@@ -1702,7 +1725,9 @@ class _Saver:
         staged.copy_small()
         ready = {device: torch.cuda.current_stream(device).record_event() for device in staged.devices()}
         if ready and self.hook is None:
-            self.hook = torch.optim.optimizer.register_optimizer_step_pre_hook(self.before_step)
+            from torch.optim.optimizer import register_optimizer_step_pre_hook  # torch.optim has no such name
+
+            self.hook = register_optimizer_step_pre_hook(self.before_step)
         save.thread = threading.Thread(target=self.run, args=(torch, save, staged, pickled, ready), name="ashlar-save")  # no daemon: the end waits
         self.last = save
         try:
@@ -1903,12 +1928,14 @@ USAGE = """usage: python ashlar.py [options] SCRIPT [ARGS...]
 
 Runs SCRIPT with its GPU memory recorded. Options, see ashlar.record():
   --path PATH  --max-entries N  --stacks python|all  --signal NAME  --keep N
+  --run NAME  --commit SHA
   --watch or --watch=ADDRESS: also tell ashlar watch how it goes, see ashlar.watch()
 """
 
 
 def _main(argv):
-    names = {"--path": "path", "--max-entries": "max_entries", "--stacks": "stacks", "--signal": "on_signal", "--keep": "keep"}
+    names = {"--path": "path", "--max-entries": "max_entries", "--stacks": "stacks", "--signal": "on_signal", "--keep": "keep",
+             "--run": "run", "--commit": "commit"}
     options, argv, watched = {}, list(argv), None
     while argv and argv[0].startswith("--"):
         name, equals, value = argv.pop(0).partition("=")

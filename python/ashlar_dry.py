@@ -345,7 +345,7 @@ class Recorder(TorchDispatchMode):
             with self.apart():
                 return self.values(func, given, args, kwargs)
         values = self.values(func, given, args, kwargs)
-        if values is None:
+        if values is None and device.type == "cpu":  # on meta nothing is drawn
             self.draw(func, given, args, kwargs)
         return values
 
@@ -379,7 +379,7 @@ class Recorder(TorchDispatchMode):
             self.drawn = MOST_DRAWN + 1
             return
         self.drawn += n
-        with unset_fake_temporarily(), torch.no_grad():
+        with contextlib.suppress(RuntimeError, NotImplementedError, TypeError), unset_fake_temporarily(), torch.no_grad():
             buffer = torch.empty(min(n, 2 * piece), dtype=dtype)
             while n:
                 m = n if n < 2 * piece else piece
@@ -1608,8 +1608,8 @@ def strides(shape, last):
 
 def device_facts(card):
     facts = {"name": "NVIDIA H200", "total_bytes": 150109880320, "capability": [9, 0], "processors": 132, "threads": 2048, "present": False}
-    if torch.cuda.is_available() and not card:
-        p = torch.cuda.get_device_properties(0)
+    p = torch.cuda.get_device_properties(0) if torch.cuda.is_available() else None
+    if p is not None and (not card or card.get("capability") == [p.major, p.minor] and abs(card["total_bytes"] / p.total_memory - 1) < 0.05):
         facts = {"name": p.name, "total_bytes": p.total_memory, "capability": [p.major, p.minor], "processors": p.multi_processor_count,
                  "threads": p.max_threads_per_multi_processor, "present": True}
     facts.update(card)

@@ -217,6 +217,7 @@ def part_refusals():
     text, times = note(whole, 130 * MIB)
     row("retry: an OOM in optimizer.step is raised", "%d call: %s" % (times, text[:80]), times == 1 and "optimizer" in text)
     torch.cuda.set_per_process_memory_fraction(1.0)
+    optimizer = torch.optim.AdamW(model.parameters())  # the other has half of its state
     optimizer.zero_grad()
     whole()
 

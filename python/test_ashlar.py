@@ -408,6 +408,22 @@ class TestFailure(Case):
         }])
         self.assertEqual(facts["request_bytes"], 30 << 20)
 
+    def test_job(self):
+        """What the job is called is in the file only if somebody said so."""
+        self.record()
+        self.torch.allocate()
+        self.oom()
+        self.assertFalse({"run", "attempt", "world", "commit", "tags"} & set(self.facts()))
+        said = {"WORLD_SIZE": "8", "TORCHELASTIC_RESTART_COUNT": "2", "SLURM_JOB_ID": "77", "ASHLAR_COMMIT": "abc"}
+        with mock.patch.dict(os.environ, said):
+            self.record(tags={"a": 1})
+            path = self.ashlar.dump()
+            facts = self.load(path)["ashlar"]
+            self.assertEqual([facts[k] for k in ("run", "attempt", "world", "commit", "tags")], ["77", 2, 8, "abc", {"a": "1"}])
+            self.record(run="mine", commit="def", tags=3)  # those that are none are one fact less
+            facts = self.load(self.ashlar.dump())["ashlar"]
+            self.assertEqual((facts["run"], facts["commit"], "tags" in facts), ("mine", "def", False))
+
     def test_history(self):
         self.torch.cuda.memory._record_memory_history = mock.Mock(side_effect=RuntimeError("cudaMallocAsync does not"))
         self.torch._C._cuda_attach_out_of_memory_observer = mock.Mock(side_effect=RuntimeError("cudaMallocAsync does not"))

@@ -2,10 +2,11 @@
 
     python watch_check.py PATH-OF-ASHLAR
 
-Four jobs: one that times the sender's thread, one that times its steps with and
+Five jobs: one that times the sender's thread, one that times its steps with and
 without watching in turn, one that dies of fragmentation (with and without leave to
-empty the cache), and DDP of two processes on one GPU. Prints a table and exits
-with 1 if a check failed. Takes about four minutes and 3 GiB of GPU memory.
+empty the cache), DDP of two processes on one GPU, and one that does not watch
+itself. Prints a table and exits with 1 if a check failed. Takes about four minutes
+and 3 GiB of GPU memory; with --nvml only the last job, half a minute.
 """
 import json
 import os
@@ -114,7 +115,7 @@ def job_fragments(allow):
             large = torch.empty(24 * MIB, dtype=torch.uint8, device="cuda")
             del large
             if n % 4 == 0:
-                held.append(torch.empty(11 * MIB, dtype=torch.uint8, device="cuda"))
+                held.append(torch.empty(13 * MIB, dtype=torch.uint8, device="cuda"))  # what is left of the segment holds no other
             if n > 40 and n % 20 == 0:
                 torch.empty(256 * MIB, dtype=torch.uint8, device="cuda")
             time.sleep(0.1)
@@ -140,7 +141,17 @@ def job_ddp(rank, port):
     return {"rank": rank}
 
 
-JOBS = {"thread": job_thread, "steps": job_steps, "ddp0": lambda: job_ddp(0, sys.argv[3]), "ddp1": lambda: job_ddp(1, sys.argv[3]),
+def job_silent():
+    """Holds a GiB, and says nothing of itself."""
+    import torch
+
+    held = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
+    torch.cuda.synchronize()
+    time.sleep(20)
+    return {"held": held.numel()}
+
+
+JOBS = {"silent": job_silent, "thread": job_thread, "steps": job_steps, "ddp0": lambda: job_ddp(0, sys.argv[3]), "ddp1": lambda: job_ddp(1, sys.argv[3]),
         "keeps": lambda: job_fragments(("snapshot",)), "empties": lambda: job_fragments(("snapshot", "empty_cache"))}
 
 
@@ -213,6 +224,20 @@ class Checks:
         ranks = sorted(r["rank"] for r in self.state()["runs"] if r["run"] == "ddp" and r["ended"])
         self.row("both ranks of DDP are seen to their end", ranks, ranks == [0, 1])
 
+    def nvml(self):
+        job = self.start("silent")
+        time.sleep(16)
+        found = [r for r in self.state()["runs"] if r["source"] == "nvml"]
+        mine = [r for r in found if r["pid"] == job.pid] or [r for r in found if r["run"] == os.path.basename(__file__)]
+        held = mine[0]["reserved_bytes"] if mine else 0
+        self.row("NVML shows a process that does not watch", "%d MiB of it, %d processes" % (held / MIB, len(found)), 1024 <= held / MIB < 3072)
+        job.communicate()
+        time.sleep(3)
+        left = [r for r in self.state()["runs"] if r["source"] == "nvml" and mine and r["session"] == mine[0]["session"]]
+        self.row("and drops it when it is gone", "%d left" % len(left), bool(mine) and not left)
+        watched = {r["pid"] for r in self.state()["runs"] if r["source"] == "job"}
+        self.row("no job is listed twice", "%d jobs" % len(watched), not watched & {r["pid"] for r in found})
+
     def end(self):
         self.server.terminate()
         self.server.wait()
@@ -225,12 +250,14 @@ def main():
     if sys.argv[1:2] == ["--job"]:
         print(json.dumps(JOBS[sys.argv[2]]()))
         return 0
-    if len(sys.argv) != 2:
+    only = "--nvml" in sys.argv
+    paths = [a for a in sys.argv[1:] if a != "--nvml"]
+    if len(paths) != 1:
         sys.stderr.write(__doc__)
         return 2
-    checks = Checks(sys.argv[1])
+    checks = Checks(paths[0])
     try:
-        for part in (checks.cost, checks.fragments, checks.ddp):
+        for part in (checks.nvml,) if only else (checks.cost, checks.fragments, checks.ddp, checks.nvml):
             try:
                 part()
             except Exception as e:  # the others are of interest all the same

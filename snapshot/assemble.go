@@ -200,18 +200,22 @@ func (b *builder) finish(f *File, p *parts) error {
 	for device := range p.traces {
 		get(device)
 	}
-	for _, row := range gather(&b.segments, p.segments) {
+	count := map[int]int{}
+	b.eachSegment(p.segments, func(row *segmentRow) { count[row.device]++ })
+	for device, n := range count {
+		get(device).Segments = make([]trace.Segment, 0, n)
+	}
+	b.eachSegment(p.segments, func(row *segmentRow) {
 		t := get(row.device)
 		t.Segments = append(t.Segments, row.Segment)
-	}
+	})
 	if p.hasHost {
 		f.Host = newTrace(0)
 		f.Host.Host = true
-		for _, row := range gather(&b.segments, p.hostSegments) {
-			f.Host.Segments = append(f.Host.Segments, row.Segment)
-		}
+		b.eachSegment(p.hostSegments, func(row *segmentRow) { f.Host.Segments = append(f.Host.Segments, row.Segment) })
 		sortSegments(f.Host)
 	}
+	b.segments = rows[segmentRow]{} // copied
 	for _, t := range byDevice {
 		sortSegments(t)
 		f.Traces = append(f.Traces, t)
@@ -236,6 +240,15 @@ func (b *builder) finish(f *File, p *parts) error {
 		f.warn("the file contradicts itself: %s", c)
 	}
 	return nil
+}
+
+// eachSegment calls f for each row of some spans.
+func (b *builder) eachSegment(spans []span, f func(*segmentRow)) {
+	for _, s := range spans {
+		for i := range s.n {
+			f(b.segments.row(s.first + i))
+		}
+	}
 }
 
 func total(spans []span) int {

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/alloc"
@@ -93,6 +94,9 @@ func (b *builder) optionalText(v pickle.Value) (trace.StringID, bool) {
 	return trace.StringID(id), true
 }
 
+// maxAction is the longest name of an action. Those of PyTorch have 14 letters.
+const maxAction = 1 << 10
+
 // action returns the action of an event.
 func (b *builder) action(v pickle.Value) (trace.Action, error) {
 	id, err := b.text(recEvent, keyAction, v)
@@ -102,7 +106,11 @@ func (b *builder) action(v pickle.Value) (trace.Action, error) {
 	if id >= textAlloc && id <= textSnapshot {
 		return trace.Action(id - textAlloc), nil
 	}
-	return b.events.ActionNamed(b.strings.Text(id))
+	name := b.strings.Text(id)
+	if len(name) > maxAction {
+		return 0, &fieldError{recEvent, keyAction, fmt.Sprintf("a text of %d bytes", len(name)), fmt.Sprintf("one of up to %d: %s", maxAction, damaged)}
+	}
+	return b.events.ActionNamed(name)
 }
 
 func (b *builder) frame(s *shape, pairs []pickle.Value) (pickle.Value, error) {

@@ -106,6 +106,7 @@ func TestHostile(t *testing.T) {
 		{"empty snapshot", `{"segments": [], "device_traces": [[]]}`, "a snapshot without an event or a segment"},
 		{"traces that are none", `{"device_traces": 5}`, `"device_traces" is an int instead of a list`},
 		{"events that are none", `{"device_traces": [[{"action": "alloc", "size": "big"}]]}`, `an event has a "size" that is a str instead of an integer`},
+		{"a long action", `{"device_traces": [[{"action": "` + strings.Repeat(`\ud83d`, 1000) + `", "size": 1}]]}`, `an event has a "action" that is a text of 3000 bytes instead of one of up to 1024`},
 		{"JSON without comma", `{"segments": [1 2]}`, "at byte 16: '2' where a comma or the end of '[' is expected"},
 		{"JSON with a bad word", `{"segments": nul}`, `"nul" is no value`},
 		{"JSON with a bad escape", `{"segments": "\x"}`, "is no escape in a text"},

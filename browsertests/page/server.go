@@ -25,9 +25,14 @@ func Serve(ashlar string, files ...string) (*Server, error) {
 	return start(ashlar, append([]string{"view", "--no-open"}, files...)...)
 }
 
-// Watch starts ashlar watch with some flags, and waits for the address of its page.
+// Watch starts ashlar watch with some flags, and waits for the address of its page,
+// which is kept without the place.
 func Watch(ashlar string, flags ...string) (*Server, error) {
-	return start(ashlar, append([]string{"watch"}, flags...)...)
+	s, err := start(ashlar, append([]string{"watch"}, flags...)...)
+	if err == nil {
+		s.Address, _, _ = strings.Cut(s.Address, "#")
+	}
+	return s, err
 }
 
 func start(ashlar string, args ...string) (*Server, error) {
@@ -44,7 +49,7 @@ func start(ashlar string, args ...string) (*Server, error) {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if line := lines.Text(); strings.HasPrefix(line, "http://127.0.0.1:") {
-			s.Address, _, _ = strings.Cut(line, "#")
+			s.Address = line
 			go func() { _, _ = io.Copy(io.Discard, out) }()
 			return s, nil
 		}

@@ -36,6 +36,7 @@ type dryOptions struct {
 	script []string // after --; nil if a ledger is read
 	ledger string
 	steps  int
+	world  int
 	data   string
 	noSave bool
 	max    string
@@ -79,7 +80,8 @@ wrong. The exit status of the script is in the answer.`,
 			"  ashlar dry --gpu h100 --ledger run.dry.gz -- python train.py\n" +
 			"  ashlar dry run.dry.gz --gpu 24GB --settings expandable_segments:True\n" +
 			"  ashlar dry run.dry.gz --against recorded.pickle\n" +
-			"  ashlar dry --gpu 24GB --max batch=--batch-size -- python train.py",
+			"  ashlar dry --gpu 24GB --max batch=--batch-size -- python train.py\n" +
+			"  ashlar dry --world 8 -- python train_fsdp.py",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n := cmd.ArgsLenAtDash(); n >= 0 {
 				if n > 0 {
@@ -109,6 +111,7 @@ wrong. The exit status of the script is in the answer.`,
 	flags.StringVar(&o.against, "against", "", "compare with a recorded `SNAPSHOT` of the run")
 	flags.StringVar(&o.ledger, "ledger", "", "with a script: keep the ledger in this `FILE`")
 	flags.IntVar(&o.steps, "steps", 8, "with a script: end after `N` steps of an optimizer, or N forward passes without a new peak; 0 runs it to its end")
+	flags.IntVar(&o.world, "world", 1, "with a script: it is one of `N` processes, as under DDP, FSDP or tensor parallelism; none of the others runs")
 	flags.StringVar(&o.data, "data", "real", "with a script: `real|fake`; fake loads the first batch of each DataLoader and copies it for the others")
 	flags.BoolVar(&o.noSave, "no-save", false, "with a script: leave out every torch.save and safetensors' save_file")
 	flags.StringVar(&o.max, "max", "", "with a script: find the largest that fits, `NAME=ARGUMENT` such as batch=--batch-size")
@@ -137,7 +140,7 @@ wrong. The exit status of the script is in the answer.`,
 // check looks at flags that exclude or need each other.
 func (o *dryOptions) check() error {
 	if o.script == nil {
-		for _, name := range []string{"ledger", "steps", "data", "no-save", "max", "vary"} {
+		for _, name := range []string{"ledger", "steps", "world", "data", "no-save", "max", "vary"} {
 			if o.given(name) {
 				return fmt.Errorf("--%s is for a script that is run: give the script after --, or leave --%s out", name, name)
 			}
@@ -158,6 +161,8 @@ func (o *dryOptions) check() error {
 		return errors.New("--max is empty: name what is varied, such as batch=--batch-size")
 	case o.steps < 0:
 		return fmt.Errorf("--steps is %d: give how many steps to run, or 0 for all", o.steps)
+	case o.world < 1 || o.world > maxWorld:
+		return fmt.Errorf("--world is %d: give how many processes there are, from 1 to %s", o.world, count(maxWorld))
 	case o.data != "real" && o.data != "fake":
 		return fmt.Errorf("--data is %q: it is real, or fake for copies of each loader's first batch", o.data)
 	case o.given("ledger") && o.ledger == "":

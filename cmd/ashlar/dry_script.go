@@ -59,6 +59,9 @@ func (o *dryOptions) findLargest(ctx context.Context, std stdio, s *script) (*dr
 	return found, r, nil
 }
 
+// maxWorld is more processes than any job has.
+const maxWorld = 1_000_000
+
 // script runs a user's script under the recorder.
 type script struct {
 	std     stdio
@@ -84,6 +87,9 @@ func (o *dryOptions) newScript(std stdio) (*script, error) {
 	s.python[0] = path
 	if o.given("steps") {
 		s.options = append(s.options, "--steps", fmt.Sprint(o.steps))
+	}
+	if o.world > 1 {
+		s.options = append(s.options, "--world", fmt.Sprint(o.world))
 	}
 	if o.data != "real" {
 		s.options = append(s.options, "--data", o.data)
@@ -130,7 +136,7 @@ func (s *script) split(command []string) error {
 	s.python = []string{command[0]}
 	switch base := filepath.Base(command[0]); {
 	case base == "torchrun" || base == "accelerate" || base == "deepspeed":
-		return fmt.Errorf("%s starts several processes, and a dry run is of one: write -- python and the script", base)
+		return fmt.Errorf("%s starts several processes, and a dry run is of one: write --world N -- python and the script", base)
 	case !strings.Contains(base, "py"):
 		return fmt.Errorf("%s is no Python: write the command as -- python train.py", base)
 	}

@@ -31,13 +31,18 @@ func newGPUBench(std stdio) *cobra.Command {
   Ashlar's engine over the same driver: pairs from its cache, from several
   goroutines, and requests for which it must grow;
   copies between host and device; and managed memory, with and without
-  prefetching, against copies.
+  prefetching, against copies;
+  the driver and its pool from 1 to 16 threads; the pool with 1 to 16 streams,
+  with and without reuse from one stream to another;
+  a kernel that reads managed memory in order, in strides and at random, with
+  faults, prefetching and advice; and a single fault.
 
 Everything is timed in rounds; the tables show the median, the range of the middle
 half, and the number of rounds. Nothing else should use the GPU.
 
-No case takes more than half of the free memory; what does not fit is left out
-and listed. It takes less than a minute, with --quick less than 15 s.
+No case takes more than half of the free memory, managed memory included: more of
+that than a device has can hang it. What does not fit is left out and listed. It
+takes about a minute, with --quick less than 20 s.
 
 Exit status: 0 answered; 2 there is no driver or no GPU, nothing could be timed,
 or it was interrupted, after printing what was known.`,

@@ -167,11 +167,13 @@ const gpuBenchShape = `{
       "most_ns": "number",
       "part": "alloc",
       "per_round": "number",
+      "pool_reserved_bytes": null,
       "quartile_high_ns": "number",
       "quartile_low_ns": "number",
       "rounds": "number",
       "settings": null,
       "size_bytes": "number",
+      "streams": null,
       "what": "a call of cuMemAlloc"
     }
   ],
@@ -184,6 +186,7 @@ const gpuBenchShape = `{
       "handles": null,
       "settings": null,
       "size_bytes": "number",
+      "streams": null,
       "why": "it needs 200.00 MiB and may take half of the 200.00 MiB that are free"
     }
   ]

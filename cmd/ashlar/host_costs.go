@@ -44,21 +44,18 @@ Exit status: 0 answered; 2 nothing could be measured, or a flag is wrong.`,
 		Example: "  ashlar host costs\n  ashlar host costs --variants jemalloc,mimalloc --threads 1,8 --json",
 		Args:    cobra.NoArgs,
 	}
+	o.add(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), std) }
+	return cmd
+}
+
+func (o *hostCostsOptions) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&o.variants, "variants", "jemalloc,tcmalloc,mimalloc", "variants to measure beside glibc, a `LIST` with commas")
 	flags.StringVar(&o.threads, "threads", "", "numbers of threads, a `LIST` with commas; by default 1 and as many as there are cores")
 	flags.DurationVar(&o.each, "each", 20*time.Millisecond, "how long each size is timed with each number of threads")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		how, err := o.check()
-		if err != nil {
-			return err
-		}
-		quietPipe()
-		return o.run(cmd.Context(), std, how)
-	}
-	return cmd
 }
 
 // maxTimed is how many threads the program can have.
@@ -89,7 +86,12 @@ func (o *hostCostsOptions) check() (costs.Options, error) {
 	return how, nil
 }
 
-func (o *hostCostsOptions) run(ctx context.Context, std stdio, how costs.Options) error {
+func (o *hostCostsOptions) run(ctx context.Context, std stdio) error {
+	how, err := o.check()
+	if err != nil {
+		return err
+	}
+	quietPipe()
 	chosen, err := variant.Choose(o.variants)
 	if err != nil {
 		return fmt.Errorf("--variants: %w", err)

@@ -66,7 +66,7 @@ func agentTools(root *mcp.Root) []mcp.Tool {
 		},
 		{
 			command: newDry(none), files: "ledger", needed: true, about: "the ledger that a dry run has written, such as run.dry.gz; no script is run",
-			without: []string{"trace", "ledger", "steps", "data", "no-save", "max", "vary", "curve"}, documents: []reflect.Type{reflect.TypeFor[dry.Document]()},
+			without: []string{"trace", "ledger", "steps", "world", "data", "no-save", "max", "vary", "curve"}, documents: []reflect.Type{reflect.TypeFor[dry.Document]()},
 		},
 	} {
 		flags := t.flags()

@@ -57,7 +57,7 @@ func newRoot(std stdio) *cobra.Command {
 	}
 	root.SetVersionTemplate("ashlar {{.Version}}\n")
 	root.AddCommand(newVerify(std), newStats(std), newEvents(std), newGen(std), newConvert(std), newLoad(std))
-	root.AddCommand(newDiff(std), newView(std), newWatch(std))
+	root.AddCommand(newDiff(std), newView(std), newWatch(std), newFleet(std))
 	root.AddCommand(newPlan(std), newDry(std), newHost(std), newGPU(std))
 	root.AddCommand(newExplain(std), newWhatif(std), newPolicies(std), newTune(std), newTenants(std), newCheck(std), newReport(std), newVersion(std), newMCP(std))
 	root.SetFlagErrorFunc(flagError)

@@ -80,7 +80,7 @@ func interruptedAs(args []string) (code int, said string) {
 func TestReadingCommands(t *testing.T) {
 	for _, c := range newRoot(stdio{}).Commands() {
 		reads := slices.ContainsFunc(reading, func(args []string) bool { return args[0] == c.Name() })
-		if reads == slices.Contains([]string{"host", "gpu", "version", "mcp", "watch"}, c.Name()) {
+		if reads == slices.Contains([]string{"host", "gpu", "version", "mcp", "watch", "fleet"}, c.Name()) {
 			t.Errorf("does %s read files?", c.Name())
 		}
 	}

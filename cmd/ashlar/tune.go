@@ -8,12 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
-	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
-	"github.com/ashlar-mem/ashlar/internal/run"
-	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 )
 
 // tuneOptions are the flags of tune.
@@ -89,33 +85,32 @@ known.`,
 
 func (o *tuneOptions) run(ctx context.Context, std stdio, file string) error {
 	defer saveMemory()()
-	f, t, why, err := readReplayable(ctx, std, file, o.device)
+	f, err := readSnapshot(ctx, std, file)
 	if err != nil {
 		return err
 	}
 	o.pytorch.apply(f)
-	loaded := run.New(t, recorder.Read(f.Extra))
-	loaded.NoSizes = true
-	checked, err := whatif.Check(ctx, f.Name, loaded)
+	loaded, err := tune.Load(ctx, f, o.device.choice())
 	if err != nil {
 		return failed(ctx, err)
 	}
-	limit, memory := whatif.Bounds(checked, o.bounds.limit.bytes, o.bounds.memory.bytes)
 	p := startProgress(std, 0, "settings evaluated")
 	defer p.stop()
-	r, err := tune.Search(ctx, checked, tune.Options{
-		Goal: tune.Goal(o.goal.value), Limit: limit.Value(), DeviceMemory: memory.Value(), Budget: o.budget,
+	a, err := loaded.Ask(ctx, tune.Question{
+		Goal: tune.Goal(o.goal.value), Limit: o.bounds.limit.bytes, DeviceMemory: o.bounds.memory.bytes, Budget: o.budget,
 		Progress: func(n int) { p.update(n, 0) },
 	})
 	p.stop()
-	if r == nil {
-		return failed(ctx, fmt.Errorf("%s: %w", f.Name, err))
+	if a == nil {
+		return failed(ctx, err)
 	}
-	a := tune.NewAnswer(checked, r, limit, memory)
-	a.Interrupted = ctx.Err() != nil
-	about := answer.NewSubject(f, t, why)
-	err = printAnswer(std, o.json, tune.NewDocument(about, a), func(w io.Writer) error {
-		return text.Tune(w, text.WhatIfHead{Subject: about, Events: t.Events.Len()}, a, std.style())
+	return printTune(std, o.json, loaded, a)
+}
+
+// printTune prints what a search found, also if it was interrupted.
+func printTune(std stdio, asJSON bool, f *tune.File, a *tune.Document) error {
+	err := printAnswer(std, asJSON, a, func(w io.Writer) error {
+		return text.Tune(w, text.WhatIfHead{Subject: f.Subject, Events: f.Events}, a.Answer, std.style())
 	})
 	if err != nil {
 		return err

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/ashlar-mem/ashlar/internal/answer"
+	"github.com/ashlar-mem/ashlar/internal/fleet"
 	"github.com/ashlar-mem/ashlar/internal/hub"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
@@ -46,16 +46,8 @@ type watchOptions struct {
 
 // watchStore says where the history is.
 type watchStore struct {
-	dir, hub, creds string
-	keep            daysFlag
-}
-
-func (o *watchStore) add(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.StringVar(&o.dir, "dir", "", "`FOLDER` of the history; by default $XDG_STATE_HOME/ashlar/watch")
-	flags.StringVar(&o.hub, "hub", "", "keep the history in a NATS cluster instead, `URL`")
-	flags.StringVar(&o.creds, "creds", "", "`FILE` with the credentials for the cluster")
+	storeFlags
+	keep daysFlag
 }
 
 // daysFlag is a time, in which d stands for days.
@@ -85,7 +77,7 @@ func (f *daysFlag) String() string {
 	return fmt.Sprintf("%dd", int(time.Duration(*f).Hours()/24))
 }
 
-const week = daysFlag(7 * 24 * time.Hour)
+const week = daysFlag(watch.DefaultKeep)
 
 func newWatch(std stdio) *cobra.Command {
 	o := watchOptions{store: watchStore{keep: week}, maxDisk: defaultSize("1GiB"), maxSnapshot: defaultSize("1GiB")}
@@ -94,7 +86,8 @@ func newWatch(std stdio) *cobra.Command {
 		Short: "Watch running PyTorch jobs, and warn before they die",
 		Long: `Watch shows the GPU memory of jobs that run: those that call ashlar.watch(), or
 are started with python ashlar.py --watch train.py. It keeps their history, raises
-alarms, and asks a job for the snapshot that explains one.
+alarms, and asks a job for the snapshot that explains one. Of other processes on this
+machine's GPUs it shows what NVML knows: how much memory they hold.
 
 It prints the address of a page with curves, alarms and their snapshots. On a
 terminal a table follows, which is drawn anew every second; with --json it
@@ -200,23 +193,6 @@ func (o *watchOptions) check() ([]*watch.Rule, error) {
 	return rules, nil
 }
 
-// open opens the store.
-func (o *watchStore) open(ctx context.Context) (*hub.Hub, error) {
-	dir := o.dir
-	if dir == "" && o.hub == "" {
-		state := os.Getenv("XDG_STATE_HOME")
-		if state == "" {
-			home, err := os.UserHomeDir()
-			if err != nil {
-				return nil, fmt.Errorf("there is no folder for the history (%w): give --dir", err)
-			}
-			state = filepath.Join(home, ".local", "state")
-		}
-		dir = filepath.Join(state, "ashlar", "watch")
-	}
-	return hub.Open(ctx, hub.Options{Dir: dir, URL: o.hub, Creds: o.creds})
-}
-
 // options returns how jobs are watched.
 func (o *watchOptions) options(rules []*watch.Rule, log func(string)) watch.Options {
 	return watch.Options{
@@ -229,7 +205,7 @@ func (o *watchOptions) options(rules []*watch.Rule, log func(string)) watch.Opti
 func (o *watchOptions) runOnce(ctx context.Context, std stdio, rules []*watch.Rule) error {
 	st, err := askState(ctx, o.listen)
 	if err != nil || o.store.hub != "" || o.store.dir != "" {
-		h, err := o.store.open(ctx)
+		h, err := o.store.open(ctx, hub.Options{})
 		if err != nil {
 			return failure{err}
 		}
@@ -283,16 +259,21 @@ func (o *watchOptions) run(ctx context.Context, std stdio, rules []*watch.Rule) 
 			l.Close()
 		}
 	}()
-	h, err := o.store.open(ctx)
+	h, err := o.store.open(ctx, hub.Options{})
 	if err != nil {
 		return failure{err}
 	}
 	defer h.Close()
-	if o.store.hub == "" && !h.Owner() {
-		return failure{errors.New("another ashlar watch serves this --dir: see it with --once, or choose another folder")}
+	if alone, err := h.Claim("watch"); err != nil || !alone {
+		return failure{cmp.Or(err, errors.New("another ashlar watch serves this --dir: see it with --once, or choose another folder"))}
+	}
+	many, err := fleet.Open(ctx, h)
+	if err != nil {
+		return failure{err}
 	}
 	screen := &watchScreen{std: std, json: o.json}
 	options := o.options(rules, screen.log)
+	options.Stored = many.AddAlarm
 	if o.json {
 		options.Sampled = func(s watch.Sample) { screen.line(s) }
 		options.Alarmed = func(a watch.Alarm) { screen.line(alarmLine{"alarm", a}) }
@@ -310,10 +291,15 @@ func (o *watchOptions) run(ctx context.Context, std stdio, rules []*watch.Rule) 
 	if err != nil {
 		return failure{err}
 	}
+	return o.serve(ctx, s, screen, page, listeners, []http.Handler{s.Handler(), s.MetricsHandler(token)})
+}
+
+// serve answers on the listeners, each with its handler, and on the page, and does
+// what else is to be done meanwhile, until it is asked to end.
+func (o *watchOptions) serve(ctx context.Context, s *watch.Server, screen *watchScreen, page *view.Server, listeners []net.Listener, handlers []http.Handler) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all sync.WaitGroup
-	handlers := []http.Handler{s.Handler(), s.MetricsHandler(token)}
 	for i, l := range listeners {
 		all.Go(func() {
 			if err := watch.Serve(ctx, l, handlers[i]); err != nil {
@@ -332,8 +318,8 @@ func (o *watchOptions) run(ctx context.Context, std stdio, rules []*watch.Rule) 
 		all.Go(func() { s.WatchProcesses(ctx, host, list) })
 	}
 	if o.forward != "" {
-		to := watchStore{hub: o.forward, creds: o.store.creds}
-		all.Go(func() { s.Forward(ctx, to.open) })
+		to := hub.Options{URL: o.forward, Creds: o.store.creds}
+		all.Go(func() { s.Forward(ctx, func(ctx context.Context) (*hub.Hub, error) { return hub.Open(ctx, to) }) })
 	}
 	if err := screen.show(ctx, s); err != nil {
 		cancel(err)
@@ -384,102 +370,4 @@ func (o *watchOptions) listeners() (all []net.Listener, err error) {
 		all = append(all, l)
 	}
 	return all, nil
-}
-
-// alarmLine is an alarm as --json prints it.
-type alarmLine struct {
-	Kind string `json:"kind"`
-	watch.Alarm
-}
-
-// watchScreen is what the user sees while jobs are watched.
-type watchScreen struct {
-	std  stdio
-	json bool
-
-	mu    sync.Mutex
-	drawn int      // lines of the table
-	notes []string // the last ones, under the table
-	err   error
-}
-
-// maxNotes is how many notes the table shows.
-const maxNotes = 5
-
-func (w *watchScreen) table() bool { return !w.json && w.std.style().Bold }
-
-func (w *watchScreen) log(text string) {
-	if !w.table() {
-		w.std.errorf("%s", text)
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.notes = append(w.notes, time.Now().Format("15:04:05 ")+text)
-	w.notes = w.notes[max(0, len(w.notes)-maxNotes):]
-}
-
-func (w *watchScreen) line(document any) {
-	line, err := json.Marshal(document)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err == nil && w.err == nil {
-		_, w.err = w.std.out.Write(append(line, '\n'))
-	}
-}
-
-// show draws the table until the context ends, or looks whether lines can still
-// be written.
-func (w *watchScreen) show(ctx context.Context, s *watch.Server) error {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		if w.table() {
-			w.draw(s)
-		}
-		w.mu.Lock()
-		err := w.err
-		w.mu.Unlock()
-		if err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
-}
-
-// cut leaves as much of a page as the terminal has lines for: what has left the
-// screen cannot be drawn anew.
-func (w *watchScreen) cut(page string) string {
-	f, ok := w.std.out.(*os.File)
-	if !ok {
-		return page
-	}
-	_, height, err := term.GetSize(int(f.Fd()))
-	lines := strings.SplitAfter(page, "\n")
-	if err != nil || height < 3 || len(lines) <= height {
-		return page
-	}
-	shown := height - 2
-	return strings.Join(lines[:shown], "") + fmt.Sprintf("... %d more lines: ashlar watch --once shows all\n", len(lines)-1-shown)
-}
-
-func (w *watchScreen) draw(s *watch.Server) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	st := s.Status()
-	st.Notes = append(st.Notes, w.notes...)
-	var page bytes.Buffer
-	if w.err = text.Watch(&page, &st, w.std.style()); w.err != nil {
-		return
-	}
-	out := strings.ReplaceAll(w.cut(page.String()), "\n", "\x1b[K\n") // what was longer goes
-	if w.drawn > 0 {
-		out = fmt.Sprintf("\x1b[%dA", w.drawn) + out
-	}
-	w.drawn = strings.Count(out, "\n")
-	_, w.err = io.WriteString(w.std.out, out+"\x1b[J")
 }

@@ -50,7 +50,7 @@ the least and the most of those.`,
 
 // with opens the store to read it.
 func (o *watchStore) with(ctx context.Context, std stdio, f func(*watch.Server) error) error {
-	h, err := o.open(ctx)
+	h, err := o.open(ctx, hub.Options{})
 	if err != nil {
 		return failure{err}
 	}
@@ -132,7 +132,6 @@ NAME: see ashlar watch --once. Every command of ashlar reads the file.`,
 			if err != nil {
 				return failure{err}
 			}
-			defer r.Close()
 			return writeFile(cmd.Context(), out, func(w io.Writer) error {
 				_, err := io.Copy(w, r)
 				return err

@@ -260,6 +260,15 @@ func TestManagedMemory(t *testing.T) {
 func TestPool(t *testing.T) {
 	_, d := newDevice(t)
 	s := must(d.NewStream())
+	on := cuda.PoolReuse{FollowEvents: true, Opportunistic: true, InternalDependencies: true}
+	if r, err := d.PoolReuse(); err != nil || r != on {
+		t.Errorf("reuse at first: %+v, %v", r, err)
+	}
+	some := cuda.PoolReuse{Opportunistic: true}
+	check(t, d.SetPoolReuse(some))
+	if r, err := d.PoolReuse(); err != nil || r != some {
+		t.Errorf("reuse after it was set: %+v, %v", r, err)
+	}
 	check(t, d.SetReleaseThreshold(6*mib))
 	a := must(d.MallocAsync(4*mib, s))
 	b := must(d.MallocAsync(8*mib, s))

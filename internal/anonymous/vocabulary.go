@@ -79,7 +79,7 @@ var messageWords = set(
 // factFields are the fields of our recorder whose values are numbers, or true or
 // false, or lists of them.
 var factFields = set(
-	"version", "late", "time_us", "pid", "rank", "device", "step", "steps", "request_bytes", "segment_bytes", "device_free_bytes",
+	"version", "late", "time_us", "pid", "rank", "attempt", "world", "device", "step", "steps", "request_bytes", "segment_bytes", "device_free_bytes",
 	"limit_bytes", "limit_known", "ooms", "max_entries",
 )
 

@@ -57,38 +57,56 @@ func (l levels) check(t *testing.T, what string, errors []float64) {
 	}
 }
 
+// off is how far the peaks of a script's ledger are off those of its real run.
+func (m *measured) off(t *testing.T, folder string) (allocated, reserved float64) {
+	t.Helper()
+	f, err := os.Open(filepath.Join("../../testdata/dry", folder, m.Script+".dry.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rec, err := Read(context.Background(), f)
+	if err != nil {
+		t.Fatalf("%s: %v", m.Script, err)
+	}
+	q := Question{Recording: rec}
+	p, err := q.Play(context.Background())
+	if err != nil {
+		t.Fatalf("%s: %v", m.Script, err)
+	}
+	a := p.answer(&q)
+	allocated = float64(int64(a.PeakAllocated)-m.Allocated) / float64(m.Allocated)
+	reserved = float64(int64(a.PeakReserved)-m.Reserved) / float64(m.Reserved)
+	t.Logf("%-22s %-6s allocated %+.2f %%, reserved %+.2f %%", m.Script, m.Set, 100*allocated, 100*reserved)
+	return allocated, reserved
+}
+
+// TestMeasuredWorlds compares scripts of eight processes: DDP, FSDP2, tensor
+// parallelism. Reserved memory of FSDP2 is not held to anything yet.
+func TestMeasuredWorlds(t *testing.T) {
+	for _, m := range readMeasured(t, "world/measured.jsonl") {
+		allocated, reserved := m.off(t, "world")
+		if math.Abs(allocated) > 0.003 || m.Script != "fsdp2_llama" && math.Abs(reserved) > 0.003 {
+			t.Errorf("%s: allocated %+.2f %%, reserved %+.2f %%", m.Script, 100*allocated, 100*reserved)
+		}
+	}
+}
+
 // TestMeasuredScripts compares peaks with those of the scripts' real runs. Bars of
-// allocated memory: median 0.3 %, 90 % within 1 %. Reserved memory is held to what
-// it has come to.
+// allocated memory: median 0.3 %, 90 % within 1 %; of reserved memory: 90 % within
+// 2 %.
 func TestMeasuredScripts(t *testing.T) {
 	var allocated, reserved []float64
 	for _, m := range readMeasured(t, "measured.jsonl") {
 		if !m.Ledger {
 			continue
 		}
-		f, err := os.Open(filepath.Join("../../testdata/dry/scripts", m.Script+".dry.gz"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		rec, err := Read(context.Background(), f)
-		f.Close()
-		if err != nil {
-			t.Fatalf("%s: %v", m.Script, err)
-		}
-		q := Question{Recording: rec}
-		p, err := q.Play(context.Background())
-		if err != nil {
-			t.Fatalf("%s: %v", m.Script, err)
-		}
-		a := p.answer(&q)
-		errorOf := func(got, want int64) float64 { return float64(got-want) / float64(want) }
-		da, dr := errorOf(int64(a.PeakAllocated), m.Allocated), errorOf(int64(a.PeakReserved), m.Reserved)
-		t.Logf("%-22s %-6s allocated %+.2f %%, reserved %+.2f %%", m.Script, m.Set, 100*da, 100*dr)
+		da, dr := m.off(t, "scripts")
 		allocated = append(allocated, math.Abs(da))
 		reserved = append(reserved, math.Abs(dr))
 	}
 	levels{median: 0.003, near: 0.01, share: 0.90}.check(t, "allocated", allocated)
-	levels{median: 0.003, near: 0.02, share: 0.65}.check(t, "reserved", reserved)
+	levels{median: 0.003, near: 0.02, share: 0.90}.check(t, "reserved", reserved)
 }
 
 // TestPredictedScripts compares what was predicted, and committed, before scripts

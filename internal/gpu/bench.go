@@ -16,6 +16,10 @@ const (
 	GroupGrowth     = "growth"     // malloc of package alloc that needs new memory
 	GroupCopy       = "copy"       // copies of one buffer
 	GroupManaged    = "managed"    // there and back: copies against managed memory
+	GroupThreads    = "threads"    // the driver and its pool from several threads
+	GroupStreams    = "streams"    // the driver's pool with several streams
+	GroupAccess     = "access"     // a kernel that reads memory in some order
+	GroupFault      = "fault"      // single faults of managed memory
 )
 
 // Cases that differ within a group.
@@ -33,6 +37,13 @@ const (
 	CaseExplicit     = "explicit"  // page-locked memory and copies
 	CaseOnDemand     = "on_demand" // managed memory, moved by faults
 	CasePrefetch     = "prefetch"  // managed memory, moved by prefetching
+	CaseDriver       = "driver_pair"
+	CasePool         = "pool_pair"
+	CaseReuse        = "reuse"    // memory that one stream freed may go to another
+	CaseNoReuse      = "no_reuse" // it may not
+	CaseSequential   = "sequential"
+	CaseStrided      = "strided"
+	CaseRandom       = "random"
 )
 
 // Parts of a case that are timed by themselves.
@@ -50,6 +61,13 @@ const (
 	PartToDevice  = "to_device"
 	PartToHost    = "to_host"
 	PartOnDevice  = "on_device"
+
+	PartDevice     = "device" // which memory a kernel reads
+	PartResident   = "managed_resident"
+	PartFault      = "managed_fault"
+	PartPrefetch   = "managed_prefetch"
+	PartReadMostly = "managed_read_mostly"
+	PartMapped     = "managed_mapped"
 )
 
 // Bench is how long operations on the memory of one device take.
@@ -77,13 +95,18 @@ type Row struct {
 	Size       *uint64 `json:"size_bytes"`
 	Handles    *int    `json:"handles"`
 	Goroutines *int    `json:"goroutines"`
-	Rounds     int     `json:"rounds"`
-	PerRound   int     `json:"per_round"` // how many of them a round has
-	Median     float64 `json:"median_ns"` // of one of them, over the rounds
-	Low        float64 `json:"quartile_low_ns"`
-	High       float64 `json:"quartile_high_ns"`
-	Least      float64 `json:"least_ns"`
-	Most       float64 `json:"most_ns"`
+	Streams    *int    `json:"streams"`
+	// PoolReserved is the most that the driver's pool held; nil if it is not about
+	// that.
+	PoolReserved *uint64 `json:"pool_reserved_bytes"`
+
+	Rounds   int     `json:"rounds"`
+	PerRound int     `json:"per_round"` // how many of them a round has
+	Median   float64 `json:"median_ns"` // of one of them, over the rounds
+	Low      float64 `json:"quartile_low_ns"`
+	High     float64 `json:"quartile_high_ns"`
+	Least    float64 `json:"least_ns"`
+	Most     float64 `json:"most_ns"`
 }
 
 // Skipped is a case that was not timed.
@@ -94,6 +117,7 @@ type Skipped struct {
 	Size       *uint64 `json:"size_bytes"`
 	Handles    *int    `json:"handles"`
 	Goroutines *int    `json:"goroutines"`
+	Streams    *int    `json:"streams"`
 	Why        string  `json:"why"`
 }
 
@@ -121,8 +145,8 @@ func (b *Bench) find(group, kind, part string, size uint64) *Row {
 }
 
 // key is what distinguishes a row from the others.
-func (r *Row) key() [7]string {
-	k := [7]string{r.Group, r.Case, r.Part}
+func (r *Row) key() [8]string {
+	k := [8]string{r.Group, r.Case, r.Part}
 	if r.Settings != nil {
 		k[3] = *r.Settings
 	}
@@ -134,6 +158,9 @@ func (r *Row) key() [7]string {
 	}
 	if r.Goroutines != nil {
 		k[6] = fmt.Sprint(*r.Goroutines)
+	}
+	if r.Streams != nil {
+		k[7] = fmt.Sprint(*r.Streams)
 	}
 	return k
 }

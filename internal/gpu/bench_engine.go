@@ -3,7 +3,6 @@ package gpu
 import (
 	"errors"
 	"math"
-	"sync"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/settings"
@@ -195,21 +194,6 @@ func (r *runner) contend(a *alloc.Allocator, goroutines int) error {
 		What: "malloc and free of 4 KiB from the cache, per pair over all goroutines",
 	}
 	return r.addMany(row, func(n int) error {
-		errs := make([]error, goroutines)
-		var start, done sync.WaitGroup
-		start.Add(1)
-		for g := range goroutines {
-			share := n / goroutines
-			if g < n%goroutines {
-				share++
-			}
-			done.Go(func() {
-				start.Wait()
-				errs[g] = pairs(share)
-			})
-		}
-		start.Done()
-		done.Wait()
-		return errors.Join(errs...)
+		return atOnce(goroutines, n, func(_, share int) error { return pairs(share) })
 	})
 }

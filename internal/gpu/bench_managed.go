@@ -15,6 +15,8 @@ import (
 // memory may be larger than the device, which can bring a machine to its knees.
 const mostManaged = 4 * gib
 
+var errManaged = fmt.Errorf("at most %s of managed memory are used", units.Size(mostManaged))
+
 // managedSteps send data to the device, through a kernel and back: by copies of
 // page-locked memory, and as managed memory with and without prefetching.
 func (r *runner) managedSteps() []step {
@@ -112,7 +114,7 @@ func (r *runner) newJourney(kind string, size uint64) (j *journey, give func() e
 	case kind == CasePrefetch && !info.PageFaults:
 		return nil, nil, errors.New("the device cannot move managed memory page by page")
 	case size > mostManaged:
-		return nil, nil, fmt.Errorf("at most %s of managed memory are used", units.Size(mostManaged))
+		return nil, nil, errManaged
 	}
 	j = &journey{kind: kind, size: size, seed: 1}
 	var undo []func() error

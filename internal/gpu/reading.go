@@ -12,7 +12,7 @@ import (
 // there is left out.
 func (b *Bench) read() []string {
 	reading := []string{}
-	for _, say := range []func() string{b.readPairs, b.readGrowth, b.readRange, b.readContention, b.readCopies, b.readManaged} {
+	for _, say := range []func() string{b.readPairs, b.readGrowth, b.readRange, b.readContention, b.readCopies, b.readManaged, b.readThreads, b.readAccess} {
 		if text := say(); text != "" {
 			reading = append(reading, text)
 		}
@@ -148,6 +148,40 @@ func (b *Bench) readManaged() string {
 	return fmt.Sprintf("%s to the device, through a kernel and back take %s by copies of page-locked memory; managed memory takes %s on demand (%s) and %s with prefetching (%s).",
 		units.Size(size), units.Duration(explicit.Median), units.Duration(demand.Median), compared(demand, explicit),
 		units.Duration(prefetch.Median), compared(prefetch, explicit))
+}
+
+// readThreads compares one thread with many, for the driver and its pool.
+func (b *Bench) readThreads() string {
+	text := ""
+	for _, c := range []struct{ kind, name string }{{CaseDriver, "cuMemAlloc and cuMemFree"}, {CasePool, "the driver's pool"}} {
+		rows := b.Find(GroupThreads, c.kind, PartAll)
+		if len(rows) < 2 {
+			continue
+		}
+		if text != "" {
+			text += " "
+		}
+		most := last(rows)
+		text += fmt.Sprintf("From one thread %s serves %s pairs a second, from %d threads %s in all.", c.name, perSecond(rows[0]), *most.Goroutines, perSecond(most))
+	}
+	return text
+}
+
+// readAccess compares managed memory with memory of the device, in the order that
+// is worst.
+func (b *Bench) readAccess() string {
+	plain, fault := last(b.Find(GroupAccess, CaseRandom, PartDevice)), last(b.Find(GroupAccess, CaseRandom, PartFault))
+	if plain == nil || fault == nil {
+		return ""
+	}
+	text := fmt.Sprintf("Random reads of managed memory that is on the host take %s, of device memory %s (%s)", units.Duration(fault.Median), units.Duration(plain.Median), compared(fault, plain))
+	if r := last(b.Find(GroupAccess, CaseRandom, PartResident)); r != nil {
+		text += fmt.Sprintf("; once it is on the device %s", units.Duration(r.Median))
+	}
+	if r := last(b.Find(GroupFault, "", PartFault)); r != nil {
+		text += fmt.Sprintf("; a single fault takes %s with its launch", units.Duration(r.Median))
+	}
+	return text + "."
 }
 
 // compared says how much longer or shorter a took than b; where the middle

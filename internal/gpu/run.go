@@ -50,6 +50,7 @@ type runner struct {
 	dev    *cuda.Device
 	stream uint64 // does not wait for stream 0
 	set    *kernels.Set
+	gather *kernels.Gather
 	bench  *Bench
 	times  [][]time.Duration // of the rounds of each row
 }
@@ -103,7 +104,10 @@ func Run(ctx context.Context, lib *cuda.Library, device int, o Options) (*Bench,
 // down for a while is then in the spread, and not in one case alone.
 func (r *runner) all(progress func(done, total int)) error {
 	var steps []step
-	for _, list := range [][]step{r.pairSteps(), r.asyncSteps(), r.handleSteps(), r.engineSteps(), r.growthSteps(), r.copySteps(), r.managedSteps()} {
+	for _, list := range [][]step{
+		r.pairSteps(), r.asyncSteps(), r.handleSteps(), r.engineSteps(), r.growthSteps(), r.copySteps(), r.managedSteps(),
+		r.threadSteps(), r.streamSteps(), r.faultSteps(), r.accessSteps(),
+	} {
 		steps = append(steps, list...)
 	}
 	defer r.unload()
@@ -157,7 +161,8 @@ func (r *runner) refuses(s *step) string {
 
 func (r *runner) skip(s *step, why string) {
 	r.bench.Skipped = append(r.bench.Skipped, Skipped{
-		Group: s.of.Group, Case: s.of.Case, Settings: s.of.Settings, Size: s.of.Size, Handles: s.of.Handles, Goroutines: s.of.Goroutines, Why: why,
+		Group: s.of.Group, Case: s.of.Case, Settings: s.of.Settings, Size: s.of.Size, Handles: s.of.Handles, Goroutines: s.of.Goroutines,
+		Streams: s.of.Streams, Why: why,
 	})
 }
 
@@ -225,21 +230,27 @@ func lap(mark *time.Time) time.Duration {
 }
 
 // kernels loads the kernels when they are first needed.
-func (r *runner) kernels() (*kernels.Set, error) {
-	if r.set == nil {
-		set, err := kernels.Load(r.dev)
+func (r *runner) kernels() (*kernels.Set, error) { return loaded(&r.set, r.dev, kernels.Load) }
+
+func loaded[T any](to **T, dev *cuda.Device, load func(*cuda.Device) (*T, error)) (*T, error) {
+	if *to == nil {
+		k, err := load(dev)
 		if err != nil {
 			return nil, err
 		}
-		r.set = set
+		*to = k
 	}
-	return r.set, nil
+	return *to, nil
 }
 
 func (r *runner) unload() {
 	if r.set != nil {
 		_ = r.set.Close() // the context ends anyway
 		r.set = nil
+	}
+	if r.gather != nil {
+		_ = r.gather.Close()
+		r.gather = nil
 	}
 }
 

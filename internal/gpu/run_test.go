@@ -69,12 +69,15 @@ func TestRun(t *testing.T) {
 		"growth grow malloc": 8, "growth grow empty_cache": 8,
 		"copy pinned to_device": 2, "copy pinned to_host": 2, "copy pageable to_device": 2, "copy pageable to_host": 2, "copy device on_device": 2,
 		"managed explicit all": 2, "managed on_demand to_device": 2, "managed prefetch to_host": 2,
+		"threads driver_pair all": 5, "threads pool_pair all": 5, "streams reuse all": 5, "streams no_reuse all": 5,
+		"access sequential device": 1, "access strided managed_fault": 1, "access random managed_mapped": 1,
+		"fault on_demand managed_fault": 1, "fault on_demand managed_resident": 1, "fault on_demand to_host": 1,
 	} {
 		if cases[want] != n {
 			t.Errorf("%s: %d rows, want %d", want, cases[want], n)
 		}
 	}
-	if len(b.Reading) != 6 {
+	if len(b.Reading) != 8 {
 		t.Errorf("%q", b.Reading)
 	}
 	if s := left(fake); s != "" {
@@ -222,10 +225,13 @@ func TestFailureAtEveryCall(t *testing.T) {
 	if _, err := r.kernels(); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := r.loadGather(); err != nil {
+		t.Fatal(err)
+	}
 	calls := []string{
 		"cuMemGetInfo_v2", "cuMemAlloc_v2", "cuMemHostAlloc", "cuMemAllocManaged", "cuMemAllocFromPoolAsync", "cuMemPoolGetAttribute",
 		"cuMemAddressReserve", "cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
-		"cuMemcpyDtoDAsync_v2", "cuMemPrefetchAsync", "cuMemsetD8Async", "cuLaunchKernel", "cuStreamSynchronize",
+		"cuMemcpyDtoDAsync_v2", "cuMemPrefetchAsync", "cuMemAdvise", "cuMemPoolSetAttribute", "cuMemsetD8Async", "cuLaunchKernel", "cuStreamSynchronize",
 	}
 	reached := map[string]bool{}
 	for name, do := range map[string]func() error{
@@ -243,6 +249,11 @@ func TestFailureAtEveryCall(t *testing.T) {
 		"explicit":         func() error { return r.thereAndBack(CaseExplicit, 64*kib) },
 		"on demand":        func() error { return r.thereAndBack(CaseOnDemand, 64*kib) },
 		"prefetch":         func() error { return r.thereAndBack(CasePrefetch, 64*kib) },
+		"threads":          func() error { return r.threads(CaseDriver, 2) },
+		"pool threads":     func() error { return r.withPool(true, func() error { return r.threads(CasePool, 2) }) },
+		"streams":          func() error { return r.withPool(true, func() error { return r.aroundStreams(CaseNoReuse, 2) }) },
+		"access":           func() error { return r.access(CaseRandom, 5, 64*kib) },
+		"faults":           func() error { return r.faults(faultPages * 2 * mib) },
 	} {
 		if err := do(); err != nil {
 			t.Fatalf("%s: %v", name, err)

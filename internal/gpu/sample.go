@@ -24,12 +24,12 @@ type pace struct {
 func paceOf(quick bool) pace {
 	if quick {
 		return pace{
-			warm: 1, least: 2, most: 50, budget: 30 * time.Millisecond, round: 2 * time.Millisecond, limit: 10 * time.Second,
+			warm: 1, least: 2, most: 50, budget: 30 * time.Millisecond, round: 2 * time.Millisecond, limit: 15 * time.Second,
 			copied: 64 * mib, managed: []uint64{256 * mib},
 		}
 	}
 	return pace{
-		warm: 2, least: 4, most: 100, budget: 175 * time.Millisecond, round: 5 * time.Millisecond, limit: 45 * time.Second,
+		warm: 2, least: 4, most: 100, budget: 175 * time.Millisecond, round: 5 * time.Millisecond, limit: 60 * time.Second,
 		copied: 256 * mib, managed: []uint64{256 * mib, 512 * mib, gib},
 	}
 }

@@ -54,25 +54,28 @@ func (s *Stream) next(ctx context.Context, subject string, from uint64, n int) (
 		}
 		return []Message{m}, err
 	}
-	request, err := json.Marshal(map[string]any{"seq": from, "next_by_subj": s.prefix + subject, "batch": n, "max_bytes": 4 << 20})
+	request, err := json.Marshal(map[string]any{"seq": from, "next_by_subj": s.prefix + subject, "batch": n, "max_bytes": 1_000_000})
 	if err != nil {
 		return nil, err
 	}
 	err = s.hub.try(ctx, func(ctx context.Context) error {
 		list = list[:0]
 		inbox := s.hub.conn.NewInbox()
-		answers, err := s.hub.conn.SubscribeSync(inbox)
+		answers := make(chan *nats.Msg, n+1) // with the end
+		subscription, err := s.hub.conn.ChanSubscribe(inbox, answers)
 		if err != nil {
 			return err
 		}
-		defer answers.Unsubscribe()
+		defer subscription.Unsubscribe()
 		if err := s.hub.conn.PublishRequest("$JS.API.DIRECT.GET."+s.name, inbox, request); err != nil {
 			return err
 		}
 		for {
-			raw, err := answers.NextMsgWithContext(ctx)
-			if err != nil {
-				return err
+			var raw *nats.Msg
+			select {
+			case raw = <-answers:
+			case <-ctx.Done():
+				return ctx.Err()
 			}
 			switch status := raw.Header.Get("Status"); status {
 			case "":

@@ -3,6 +3,7 @@
 // URL. It is the only package that imports NATS.
 //
 // One process owns a folder, by a lock. Other processes of the same user reach it
-// over a unix socket in the folder. Every call has a deadline, and is tried again
+// over a unix socket in the folder; when the owner has gone, one of them takes its
+// place. Every call has a deadline, and is tried again
 // if the server did not answer.
 package hub

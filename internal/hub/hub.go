@@ -4,7 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
+	"path/filepath"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -13,17 +18,29 @@ import (
 
 // Options say where the messages are. Either Dir or URL is given.
 type Options struct {
-	Dir   string // a folder, which is made if it is not there
+	Dir string // a folder, which is made if it is not there
+	// Follow leaves the folder to the process that owns it when that has gone, and
+	// waits for it to come back.
+	Follow bool
+	// Listen lets other machines in if this process owns the folder.
+	Listen *Listen
+
 	URL   string // of a cluster: nats://, tls:// or ws://
 	Creds string // a file with the credentials for URL; may be empty
+	Token string // what the server at URL wants to hear; may be empty
+	CA    string // a file with the certificate that the server at URL is checked by; may be empty
 }
 
 // Hub is an open store.
 type Hub struct {
 	options Options
-	owned   *owned // nil if another process owns the folder, or for a cluster
 	conn    *nats.Conn
 	js      jetstream.JetStream
+
+	mu     sync.Mutex
+	claims []*os.File
+	owned  *owned // nil if another process owns the folder, or for a cluster
+	closed bool
 }
 
 // How long one call may take, and how often it is tried.
@@ -37,6 +54,8 @@ const (
 var (
 	// ErrNone says that there is no such message or object.
 	ErrNone = errors.New("there is no such message")
+	// ErrFull says that the disk of the store has no room.
+	ErrFull = errors.New("the disk is full")
 	// ErrMoved says that a subject has other messages than the caller believes.
 	ErrMoved = errors.New("somebody else has appended to the subject")
 )
@@ -45,30 +64,36 @@ var (
 // process.
 func Open(ctx context.Context, o Options) (*Hub, error) {
 	h := &Hub{options: o}
-	connect := []nats.Option{nats.Name("ashlar"), nats.MaxReconnects(-1), nats.ReconnectWait(200 * time.Millisecond), nats.Timeout(callTime)}
-	url := o.URL
-	switch {
-	case url != "":
-		if o.Creds != "" {
-			if _, err := os.Stat(o.Creds); err != nil {
-				return nil, fmt.Errorf("the credentials %s cannot be read: check the name, and that the file is yours", o.Creds)
-			}
-			connect = append(connect, nats.UserCredentials(o.Creds))
-		}
-	default:
-		owned, err := own(o.Dir)
+	connect := []nats.Option{
+		nats.Name("ashlar"), nats.MaxReconnects(-1), nats.ReconnectWait(200 * time.Millisecond), nats.Timeout(callTime),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // what matters fails a call; by default it is printed
+	}
+	address := o.URL
+	if address != "" {
+		more, err := o.elsewhere()
 		if err != nil {
 			return nil, err
 		}
-		if h.owned = owned; owned != nil {
-			connect = append(connect, nats.InProcessServer(owned.server))
-		} else {
-			url = "nats://127.0.0.1" // not dialled: the socket is
-			connect = append(connect, nats.SetCustomDialer(socketDialer(o.Dir)))
+		connect = append(connect, more...)
+	} else {
+		var err error
+		if h.owned, err = own(o.Dir, o.Listen); err != nil {
+			return nil, err
 		}
+		if o.Listen != nil && h.owned == nil {
+			return nil, fmt.Errorf("another process owns %s: --listen is for the owner; end that one, or give it --listen", o.Dir)
+		}
+		address = "nats://127.0.0.1" // not dialled: dirDialer does it
+		connect = append(connect, nats.SetCustomDialer(dirDialer{h}), nats.TokenHandler(func() string { return readToken(o.Dir) }))
 	}
 	var err error
-	if h.conn, err = nats.Connect(url, connect...); err == nil {
+	for begin := time.Now(); ; time.Sleep(pause) {
+		h.conn, err = nats.Connect(address, connect...)
+		if err == nil || o.URL != "" || ctx.Err() != nil || time.Since(begin) > readyTime { // an owner that starts has no socket yet
+			break
+		}
+	}
+	if err == nil {
 		h.js, err = jetstream.New(h.conn, jetstream.WithDefaultTimeout(callTime))
 	}
 	if err == nil {
@@ -80,7 +105,10 @@ func Open(ctx context.Context, o Options) (*Hub, error) {
 	if err != nil {
 		h.Close()
 		hint := "check that the disk has room and the files are yours"
-		if o.URL != "" {
+		switch {
+		case errors.Is(err, nats.ErrAuthorization):
+			hint = "check the credentials"
+		case o.URL != "":
 			hint = "check the URL, such as nats://HOST:4222, and that the cluster runs with JetStream"
 		}
 		return nil, fmt.Errorf("the store %s cannot be opened (%w): %s", h.name(), err, hint)
@@ -88,15 +116,62 @@ func Open(ctx context.Context, o Options) (*Hub, error) {
 	return h, nil
 }
 
-func (h *Hub) name() string {
-	if h.options.URL != "" {
-		return h.options.URL
+// elsewhere returns how a cluster is reached.
+func (o *Options) elsewhere() (connect []nats.Option, err error) {
+	if o.Creds != "" {
+		if _, err := os.Stat(o.Creds); err != nil {
+			return nil, fmt.Errorf("the credentials %s cannot be read: check the name, and that the file is yours", o.Creds)
+		}
+		connect = append(connect, nats.UserCredentials(o.Creds))
 	}
-	return h.options.Dir
+	if o.CA != "" {
+		if _, err := os.Stat(o.CA); err != nil {
+			return nil, fmt.Errorf("the certificate %s cannot be read: check the name, and that the file is yours", o.CA)
+		}
+		connect = append(connect, nats.RootCAs(o.CA))
+	}
+	if o.Token != "" {
+		connect = append(connect, nats.Token(o.Token))
+	}
+	return connect, nil
 }
 
-// Owner reports whether this process owns the folder.
-func (h *Hub) Owner() bool { return h.owned != nil }
+// name says where the store is, without what only its users should know.
+func (h *Hub) name() string {
+	if h.options.URL == "" {
+		return h.options.Dir
+	}
+	all := strings.Split(h.options.URL, ",")
+	for i, text := range all {
+		if u, err := url.Parse(text); err == nil {
+			all[i] = u.Redacted()
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+// Owner reports whether this process owns the folder now.
+func (h *Hub) Owner() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.owned != nil
+}
+
+// Claim reserves a role in a folder for this process, until it closes the store.
+// It reports false if another process has it. In a cluster nothing is reserved.
+func (h *Hub) Claim(role string) (bool, error) {
+	if h.options.Dir == "" {
+		return true, nil
+	}
+	f, err := tryLock(filepath.Join(h.options.Dir, role+".lock"))
+	if f == nil || err != nil {
+		return false, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.claims = append(h.claims, f)
+	return true, nil
+}
 
 // Local reports whether the messages are in a folder of this machine.
 func (h *Hub) Local() bool { return h.options.URL == "" }
@@ -109,16 +184,63 @@ func (h *Hub) Close() {
 	if h.conn != nil {
 		h.conn.Close()
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for _, f := range h.claims {
+		f.Close()
+	}
+	h.claims = nil
 	if h.owned != nil {
 		h.owned.close()
+		h.owned = nil
 	}
+}
+
+// dirDialer reaches the server of a folder: that of this process, or that of the
+// owner over its socket. If the owner has gone, this process takes its place.
+type dirDialer struct{ hub *Hub }
+
+func (d dirDialer) Dial(_, _ string) (net.Conn, error) {
+	h := d.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, net.ErrClosed
+	}
+	if h.owned == nil {
+		c, err := net.DialTimeout("unix", socketFile(h.options.Dir), callTime)
+		if err == nil {
+			return c, nil
+		}
+		if h.options.Follow {
+			return nil, err
+		}
+		if h.owned, _ = own(h.options.Dir, nil); h.owned == nil { // somebody else was faster, or still starts
+			return nil, err
+		}
+	}
+	return h.owned.server.InProcessConn()
+}
+
+// replicas is how many servers of a cluster keep what is stored.
+func (h *Hub) replicas() int {
+	if h.options.URL != "" && len(h.conn.Servers()) >= 3 {
+		return 3
+	}
+	return 1
 }
 
 // try calls f with a deadline until it answers.
 func (h *Hub) try(ctx context.Context, f func(context.Context) error) error {
+	return h.tryFor(ctx, callTime, f)
+}
+
+// tryFor is try for calls that may take longer.
+func (h *Hub) tryFor(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
 	wait := pause
 	for attempt := 1; ; attempt++ {
-		call, cancel := context.WithTimeout(ctx, callTime)
+		call, cancel := context.WithTimeout(ctx, limit)
 		err := f(call)
 		cancel()
 		if err == nil || ctx.Err() != nil || attempt == attempts || !passing(err) {
@@ -139,6 +261,7 @@ func passing(err error) bool {
 	for _, e := range []error{
 		context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected, nats.ErrConnectionReconnecting,
 		nats.ErrReconnectBufExceeded, jetstream.ErrNoStreamResponse,
+		ErrDamaged, // a server that follows may not have all of it yet
 	} {
 		if errors.Is(err, e) {
 			return true

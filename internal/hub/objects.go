@@ -1,38 +1,61 @@
 package hub
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// objectTime is how long a large object may take on its way.
-const objectTime = 10 * time.Minute
+// An object is stored in parts, one after the other: NATS keeps thousands of
+// chunks of a single large one in flight. A part is held in memory until it is
+// acknowledged, so that it can be sent again.
+const (
+	partBytes  = 4 << 20
+	chunkBytes = 512 << 10 // of a part; a server takes messages of up to 1 MiB
+	partTime   = 10 * time.Second
+	listTime   = time.Minute
+)
 
-// Objects are named byte strings of any length.
+// Objects are named byte strings of any length. A name has no slash.
 type Objects struct {
-	hub   *Hub
-	store jetstream.ObjectStore
+	hub    *Hub
+	name   string
+	store  jetstream.ObjectStore
+	stream jetstream.Stream // of the store
 }
 
 // Object describes one of them.
 type Object struct {
 	Name  string
 	Bytes uint64
+	Parts int
 	Time  time.Time
 }
 
+// The keys under which the head of an object says how long it is.
+const (
+	metaBytes = "bytes"
+	metaParts = "parts"
+)
+
 // Objects opens a store of objects, and makes it if it is not there.
 func (h *Hub) Objects(ctx context.Context, name string, maxAge time.Duration) (*Objects, error) {
-	o := &Objects{hub: h}
+	o := &Objects{hub: h, name: name}
 	err := h.try(ctx, func(ctx context.Context) (err error) {
 		if o.store, err = h.js.ObjectStore(ctx, name); errors.Is(err, jetstream.ErrBucketNotFound) {
-			o.store, err = h.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: name, TTL: maxAge})
+			o.store, err = h.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: name, TTL: maxAge, Replicas: h.replicas()})
+		}
+		if err == nil {
+			o.stream, err = h.js.Stream(ctx, "OBJ_"+name)
 		}
 		return err
 	})
@@ -42,41 +65,230 @@ func (h *Hub) Objects(ctx context.Context, name string, maxAge time.Duration) (*
 	return o, nil
 }
 
-// Put stores an object. It is not tried again: what was read is gone.
+func partName(name string, i int) string { return name + "/" + strconv.Itoa(i) }
+
+// Put stores an object. It is there when all of it is: the head is stored last.
+// What was stored of one that fails is removed if that is still possible;
+// [Objects.Sweep] finds the rest.
 func (o *Objects) Put(ctx context.Context, name string, r io.Reader) error {
-	ctx, cancel := context.WithTimeout(ctx, objectTime)
-	defer cancel()
-	_, err := o.store.Put(ctx, jetstream.ObjectMeta{Name: name}, r)
+	parts, total := 0, uint64(0)
+	err := func() error {
+		part := make([]byte, partBytes)
+		for {
+			n, err := io.ReadFull(r, part)
+			if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+				return err
+			}
+			if n > 0 {
+				if err := o.putPart(ctx, jetstream.ObjectMeta{Name: partName(name, parts)}, part[:n]); err != nil {
+					return err
+				}
+				parts++
+				total += uint64(n)
+			}
+			if err != nil {
+				return o.putPart(ctx, jetstream.ObjectMeta{Name: name, Metadata: map[string]string{
+					metaBytes: strconv.FormatUint(total, 10), metaParts: strconv.Itoa(parts),
+				}}, nil)
+			}
+		}
+	}()
+	if err != nil {
+		o.deleteParts(context.WithoutCancel(ctx), name, parts)
+	}
 	return err
 }
 
-// Get opens an object, or returns [ErrNone].
-func (o *Objects) Get(ctx context.Context, name string) (io.ReadCloser, error) {
-	r, err := o.store.Get(ctx, name)
-	if errors.Is(err, jetstream.ErrObjectNotFound) {
-		return nil, ErrNone
+func (o *Objects) putPart(ctx context.Context, meta jetstream.ObjectMeta, data []byte) error {
+	if err := o.hub.room(); err != nil {
+		return err
 	}
-	return r, err
+	meta.Opts = &jetstream.ObjectMetaOptions{ChunkSize: chunkBytes}
+	return o.hub.tryFor(ctx, partTime, func(ctx context.Context) error {
+		_, err := o.store.Put(ctx, meta, bytes.NewReader(data))
+		return err
+	})
+}
+
+// Stat describes an object, or returns [ErrNone].
+func (o *Objects) Stat(ctx context.Context, name string) (Object, error) {
+	var info *jetstream.ObjectInfo
+	err := o.hub.try(ctx, func(ctx context.Context) (err error) {
+		info, err = o.store.GetInfo(ctx, name)
+		return err
+	})
+	if errors.Is(err, jetstream.ErrObjectNotFound) {
+		return Object{}, ErrNone
+	}
+	if err != nil {
+		return Object{}, err
+	}
+	return describe(info)
+}
+
+func describe(info *jetstream.ObjectInfo) (Object, error) {
+	size, err := strconv.ParseUint(info.Metadata[metaBytes], 10, 64)
+	parts, err2 := strconv.Atoi(info.Metadata[metaParts])
+	if err := errors.Join(err, err2); err != nil {
+		return Object{}, fmt.Errorf("the object %s does not say how long it is", info.Name)
+	}
+	return Object{info.Name, size, parts, info.ModTime}, nil
+}
+
+// Get opens an object, or returns [ErrNone]. Reading it checks the hash of each
+// part.
+func (o *Objects) Get(ctx context.Context, name string) (io.Reader, error) {
+	info, err := o.Stat(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return &objectReader{ctx: ctx, objects: o, info: info}, nil
+}
+
+// objectReader reads the parts of an object.
+type objectReader struct {
+	ctx     context.Context
+	objects *Objects
+	info    Object
+	next    int
+	part    bytes.Reader
+}
+
+func (r *objectReader) Read(p []byte) (int, error) {
+	for r.part.Len() == 0 {
+		if r.next == r.info.Parts {
+			return 0, io.EOF
+		}
+		data, err := r.objects.getPart(r.ctx, partName(r.info.Name, r.next))
+		if err != nil {
+			return 0, fmt.Errorf("part %d of %s: %w", r.next, r.info.Name, err)
+		}
+		r.part.Reset(data)
+		r.next++
+	}
+	return r.part.Read(p)
+}
+
+// ErrDamaged says that a part is not what was stored.
+var ErrDamaged = errors.New("its bytes are damaged")
+
+// getPart reads a part, message by message, and checks its hash. The consumer that
+// the client library makes for each takes longer than most files.
+func (o *Objects) getPart(ctx context.Context, name string) (data []byte, err error) {
+	err = o.hub.tryFor(ctx, partTime, func(ctx context.Context) error {
+		info, err := o.store.GetInfo(ctx, name)
+		if err != nil {
+			return err
+		}
+		data = make([]byte, 0, info.Size)
+		subject := jetstream.WithGetMsgSubject("$O." + o.name + ".C." + info.NUID)
+		for seq := uint64(1); uint64(len(data)) < info.Size; {
+			m, err := o.stream.GetMsg(ctx, seq, subject)
+			if errors.Is(err, jetstream.ErrMsgNotFound) {
+				return ErrDamaged
+			}
+			if err != nil {
+				return err
+			}
+			data, seq = append(data, m.Data...), m.Sequence+1
+		}
+		h := sha256.New()
+		h.Write(data)
+		if info.Size > 0 && jetstream.GetObjectDigestValue(h) != info.Digest {
+			return ErrDamaged
+		}
+		return nil
+	})
+	return data, err
+}
+
+// list returns what the store has, parts and all.
+func (o *Objects) list(ctx context.Context) (infos []*jetstream.ObjectInfo, err error) {
+	err = o.hub.tryFor(ctx, listTime, func(ctx context.Context) (err error) {
+		infos, err = o.store.List(ctx)
+		if errors.Is(err, jetstream.ErrNoObjectsFound) {
+			return nil
+		}
+		return err
+	})
+	return infos, err
 }
 
 // List returns the objects, the oldest first.
 func (o *Objects) List(ctx context.Context) ([]Object, error) {
 	var all []Object
-	err := o.hub.try(ctx, func(ctx context.Context) error {
-		infos, err := o.store.List(ctx)
-		if errors.Is(err, jetstream.ErrNoObjectsFound) {
-			return nil
+	infos, err := o.list(ctx)
+	for _, i := range infos {
+		if strings.Contains(i.Name, "/") {
+			continue
 		}
-		for _, i := range infos {
-			all = append(all, Object{i.Name, i.Size, i.ModTime})
+		if d, err := describe(i); err == nil {
+			all = append(all, d)
 		}
-		return err
-	})
+	}
 	slices.SortFunc(all, func(a, b Object) int { return a.Time.Compare(b.Time) })
 	return all, err
 }
 
-// Delete removes an object.
+// Sweep removes parts of objects that were never completed and are older than
+// the given age, and returns how many there were.
+func (o *Objects) Sweep(ctx context.Context, age time.Duration) (int, error) {
+	infos, err := o.list(ctx)
+	if err != nil {
+		return 0, err
+	}
+	whole := map[string]bool{}
+	for _, i := range infos {
+		whole[i.Name] = true
+	}
+	n := 0
+	for _, i := range infos {
+		name, _, part := strings.Cut(i.Name, "/")
+		if part && !whole[name] && time.Since(i.ModTime) > age {
+			if err := o.delete(ctx, i.Name); err != nil {
+				return n, err
+			}
+			n++
+		}
+	}
+	return n, nil
+}
+
+// Delete removes an object. It is gone at once, its parts after it.
 func (o *Objects) Delete(ctx context.Context, name string) error {
-	return o.hub.try(ctx, func(ctx context.Context) error { return o.store.Delete(ctx, name) })
+	info, err := o.Stat(ctx, name)
+	if err == nil {
+		err = o.delete(ctx, name)
+	}
+	if err != nil {
+		return err
+	}
+	return o.deleteParts(ctx, name, info.Parts)
+}
+
+func (o *Objects) deleteParts(ctx context.Context, name string, parts int) (err error) {
+	for i := range parts {
+		err = errors.Join(err, o.delete(ctx, partName(name, i)))
+	}
+	return err
+}
+
+func (o *Objects) delete(ctx context.Context, name string) error {
+	err := o.hub.try(ctx, func(ctx context.Context) error { return o.store.Delete(ctx, name) })
+	if errors.Is(err, jetstream.ErrObjectNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Bytes asks how much the store holds.
+func (o *Objects) Bytes(ctx context.Context) (n uint64, err error) {
+	err = o.hub.try(ctx, func(ctx context.Context) error {
+		status, err := o.store.Status(ctx)
+		if err == nil {
+			n = status.Size()
+		}
+		return err
+	})
+	return n, err
 }

@@ -17,6 +17,9 @@ import (
 // the machine loses power. A process that is killed loses nothing.
 const syncInterval = time.Second
 
+// unlimited is more than a disk has: [Hub.room] looks at what it really has.
+const unlimited = 1 << 60
+
 // readyTime is how long a server may take to read its folder.
 const readyTime = 30 * time.Second
 
@@ -35,7 +38,7 @@ func lockFile(dir string) string   { return filepath.Join(dir, "lock") }
 func socketFile(dir string) string { return filepath.Join(dir, "hub.sock") }
 
 // own starts the server of a folder, or returns nil if another process has it.
-func own(dir string) (*owned, error) {
+func own(dir string, l *Listen) (*owned, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		var path *os.PathError
 		if errors.As(err, &path) {
@@ -48,10 +51,20 @@ func own(dir string) (*owned, error) {
 		return nil, err
 	}
 	o := &owned{lock: lock, conns: map[net.Conn]bool{}}
-	o.server, err = server.NewServer(&server.Options{
+	options := &server.Options{
 		ServerName: "ashlar", DontListen: true, NoLog: true, NoSigs: true, DisableJetStreamBanner: true,
 		JetStream: true, StoreDir: dir, SyncInterval: syncInterval,
-	})
+		JetStreamMaxStore: unlimited, // else three quarters of what is free now, with what is stored counted against it
+	}
+	err = l.apply(options)
+	if err == nil {
+		err = writeToken(dir, options.Authorization)
+	}
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	o.server, err = server.NewServer(options)
 	if err != nil {
 		lock.Close()
 		return nil, fmt.Errorf("the store in %s cannot be served: %w", dir, err)
@@ -59,6 +72,9 @@ func own(dir string) (*owned, error) {
 	o.server.Start()
 	if !o.server.ReadyForConnections(readyTime) || !o.server.JetStreamEnabled() {
 		o.close()
+		if l != nil {
+			return nil, fmt.Errorf("nothing can be served at %s: check that no other process listens there, and that the disk has room", l.Address)
+		}
 		return nil, fmt.Errorf("the store in %s cannot be read: check that the disk has room and the files are yours", dir)
 	}
 	if err := o.listen(socketFile(dir)); err != nil {
@@ -143,11 +159,4 @@ func (o *owned) close() {
 	o.server.WaitForShutdown()
 	o.pipes.Wait()
 	o.lock.Close()
-}
-
-// socketDialer reaches the process that owns a folder.
-type socketDialer string
-
-func (d socketDialer) Dial(_, _ string) (net.Conn, error) {
-	return net.DialTimeout("unix", socketFile(string(d)), callTime)
 }

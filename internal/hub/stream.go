@@ -44,7 +44,7 @@ type Message struct {
 func (h *Hub) Stream(ctx context.Context, o StreamOptions) (*Stream, error) {
 	s := &Stream{hub: h, prefix: o.Prefix + ".", name: o.Name, direct: h.Local()}
 	config := jetstream.StreamConfig{
-		Name: o.Name, Subjects: []string{o.Prefix + ".*"}, Storage: jetstream.FileStorage, MaxAge: o.MaxAge, MaxMsgsPerSubject: o.PerSubject,
+		Name: o.Name, Subjects: []string{o.Prefix + ".*"}, Storage: jetstream.FileStorage, MaxAge: o.MaxAge, MaxMsgsPerSubject: o.PerSubject, Replicas: h.replicas(),
 		// Those who follow a leader may answer with what has gone.
 		AllowDirect: s.direct,
 	}
@@ -69,6 +69,9 @@ func (h *Hub) Stream(ctx context.Context, o StreamOptions) (*Stream, error) {
 // the error is [ErrMoved] if it is not. So a message is stored once, however
 // often a call is repeated.
 func (s *Stream) Append(ctx context.Context, subject string, data []byte, last uint64) (seq uint64, err error) {
+	if err := s.hub.room(); err != nil {
+		return 0, err
+	}
 	tries := 0
 	err = s.hub.try(ctx, func(ctx context.Context) error {
 		tries++
@@ -91,6 +94,16 @@ func (s *Stream) Append(ctx context.Context, subject string, data []byte, last u
 	return 0, ErrMoved
 }
 
+// Put stores a message in place of what its subject has.
+func (s *Stream) Put(ctx context.Context, subject string, data []byte) error {
+	m, err := s.Last(ctx, subject)
+	if err != nil && !errors.Is(err, ErrNone) {
+		return err
+	}
+	_, err = s.Append(ctx, subject, data, m.Seq)
+	return err
+}
+
 // Last returns the last message of a subject, or [ErrNone].
 func (s *Stream) Last(ctx context.Context, subject string) (Message, error) {
 	return s.get(ctx, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
@@ -110,6 +123,71 @@ func (s *Stream) From(ctx context.Context, subject string, seq uint64) (Message,
 // of the store.
 func (s *Stream) All(ctx context.Context, subject string) func(yield func(Message, error) bool) {
 	return s.AllFrom(ctx, subject, 0)
+}
+
+// bulkWait is how long the next message of a bulk may keep the reader waiting.
+const bulkWait = 2 * time.Second
+
+// Each calls f with every message whose sequence number is at least from, in
+// order, up to the last that is there. It is much faster than [Stream.All].
+func (s *Stream) Each(ctx context.Context, from uint64, f func(Message) error) error {
+	for stalls := 0; ; {
+		next, done, err := s.bulk(ctx, max(from, 1), f)
+		switch {
+		case done || ctx.Err() != nil:
+			return errors.Join(err, ctx.Err())
+		case next > from:
+			stalls = 0
+		default:
+			if stalls++; stalls == attempts {
+				return errors.Join(err, fmt.Errorf("the stream %s does not go on behind message %d", s.name, from))
+			}
+		}
+		from = next
+	}
+}
+
+// bulk reads until the end, or until the server stands still. An error of f ends
+// it, too.
+func (s *Stream) bulk(ctx context.Context, from uint64, f func(Message) error) (next uint64, done bool, err error) {
+	var consumer jetstream.Consumer
+	err = s.hub.try(ctx, func(ctx context.Context) (err error) {
+		consumer, err = s.hub.js.CreateConsumer(ctx, s.name, jetstream.ConsumerConfig{
+			AckPolicy: jetstream.AckNonePolicy, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from,
+			InactiveThreshold: time.Minute, MemoryStorage: true, Replicas: 1,
+		})
+		return err
+	})
+	if err != nil {
+		return from, false, err
+	}
+	defer s.hub.js.DeleteConsumer(context.WithoutCancel(ctx), s.name, consumer.CachedInfo().Name) // else the server does, later
+	if consumer.CachedInfo().NumPending == 0 {
+		return from, true, nil
+	}
+	for {
+		batch, err := consumer.Fetch(1000, jetstream.FetchMaxWait(bulkWait))
+		if err != nil {
+			return from, false, err
+		}
+		before := from
+		for m := range batch.Messages() {
+			meta, err := m.Metadata()
+			if err != nil {
+				return from, false, err
+			}
+			if err := f(Message{m.Subject()[len(s.prefix):], meta.Sequence.Stream, meta.Timestamp, m.Data()}); err != nil {
+				return from, true, err
+			}
+			from = meta.Sequence.Stream + 1
+			if meta.NumPending == 0 {
+				return from, true, nil
+			}
+		}
+		if from == before {
+			return from, false, batch.Error()
+		}
+	}
 }
 
 func (s *Stream) get(ctx context.Context, f func(context.Context) (*jetstream.RawStreamMsg, error)) (Message, error) {
@@ -159,6 +237,8 @@ func (s *Stream) Purge(ctx context.Context, subject string, below uint64) error 
 type State struct {
 	Messages, Bytes uint64
 	First, Last     uint64 // sequence numbers
+	Leader          string // the server of a cluster that decides; empty in a folder
+	Behind          int    // servers of a cluster that do not have everything
 }
 
 // State asks how much the stream holds.
@@ -167,9 +247,22 @@ func (s *Stream) State(ctx context.Context) (State, error) {
 	err := s.hub.try(ctx, func(ctx context.Context) error {
 		info, err := s.stream.Info(ctx)
 		if err == nil {
-			st = State{info.State.Msgs, info.State.Bytes, info.State.FirstSeq, info.State.LastSeq}
+			st = State{Messages: info.State.Msgs, Bytes: info.State.Bytes, First: info.State.FirstSeq, Last: info.State.LastSeq}
+			st.cluster(info.Cluster)
 		}
 		return err
 	})
 	return st, err
+}
+
+func (st *State) cluster(c *jetstream.ClusterInfo) {
+	if c == nil {
+		return
+	}
+	st.Leader = c.Leader
+	for _, r := range c.Replicas {
+		if !r.Current || r.Offline {
+			st.Behind++
+		}
+	}
 }

@@ -346,3 +346,22 @@ func writerOf(head []byte) string {
 	}
 	return fmt.Sprintf("Python (protocol %d)", head[1])
 }
+
+// Plausible says what is wrong with a file that is to be analysed later. Of a
+// pickle it looks at the beginning alone; everything else is read.
+func Plausible(ctx context.Context, arg string) error {
+	if err := Check(arg); err != nil {
+		return err
+	}
+	file, err := os.Open(arg)
+	if err != nil {
+		return openProblem(arg, err)
+	}
+	defer file.Close()
+	head, err := unpackedHead(bufio.NewReaderSize(file, headBytes))
+	if err == nil && len(head) > 0 && head[0] == 0x80 {
+		return nil
+	}
+	_, err = Open(ctx, arg, Options{})
+	return err
+}

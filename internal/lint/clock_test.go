@@ -55,7 +55,7 @@ func clocks(f *source) (found []string) {
 }
 
 // isElapsed reports whether an expression holds a time that passed: a call of
-// time.Since or a Sub of time.Now, or a variable with one.
+// time.Since or a Sub of time.Now, the time of the processor, or a variable with one.
 func isElapsed(e ast.Expr, took map[string]bool) bool {
 	elapsed := false
 	ast.Inspect(e, func(n ast.Node) bool {
@@ -64,6 +64,8 @@ func isElapsed(e ast.Expr, took map[string]bool) bool {
 			elapsed = elapsed || took[n.Name]
 		case *ast.FuncLit:
 			return false
+		case *ast.SelectorExpr:
+			elapsed = elapsed || slices.Contains([]string{"Utime", "Stime", "UserTime", "SystemTime"}, n.Sel.Name)
 		case *ast.CallExpr:
 			elapsed = elapsed || isCall(n, "time", "Since")
 			if s, ok := n.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "Sub" {
@@ -106,6 +108,7 @@ func TestFindClocks(t *testing.T) {
 		{"a, b := time.Since(x), 1\n\t_, _ = b > 2, a > 2", "5"},
 		{"for time.Since(x) < time.Minute {\n\t\t_ = time.Since(x) == 0\n\t}", "5"},
 		{"synctest.Test(t, func(*testing.T) { _ = time.Since(x) == 0 })", ""},
+		{"cpu := after.Utime.Nano() - before.Utime.Nano()\n\t_ = cpu > 2", "5"},
 		{"t.Log(time.Since(x))", ""},
 		{"took := time.Since(x)\n\tt.Log(took)\n\t_ = len(x) > 2", ""},
 		{"took := f(func() { _ = time.Since(x) })\n\t_ = took == 2", ""},

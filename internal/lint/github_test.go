@@ -77,6 +77,7 @@ var localSteps = map[string]string{
 	".ci/run":        "make test",
 	"make dist":      "itself",
 	"make dist-test": "itself",
+	"make vuln":      "itself",
 	`tools/scripts/release "$GITHUB_REF_NAME"`: "tools/dist/release_test.go",
 	`python3 "$GITHUB_ACTION_PATH/check.py"`:   "python/test_action.py, cmd/ashlar/testdata/script/check-markdown.txtar",
 }

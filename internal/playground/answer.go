@@ -75,8 +75,17 @@ type Moment struct {
 
 	Segments []Segment `json:"segments"`
 	Blocks   []Block   `json:"blocks"`
+	Tenants  []Tenant  `json:"tenants"` // empty without tenants
 	Touched  *Touched  `json:"touched"`
 	NextName string    `json:"next_name"` // one that no line uses
+}
+
+// Tenant is what a tenant has and is given.
+type Tenant struct {
+	Name           string `json:"name"`
+	ReservedBytes  uint64 `json:"reserved_bytes"`
+	GuaranteeBytes uint64 `json:"guarantee_bytes"`
+	CeilingBytes   uint64 `json:"ceiling_bytes"` // 0: none
 }
 
 // Touched is where the last step did something: the block that it handed out,
@@ -105,6 +114,7 @@ type Segment struct {
 	Pool       [2]uint64  `json:"pool"`
 	Type       string     `json:"type"`
 	Expandable bool       `json:"expandable"`
+	Tenant     string     `json:"tenant"` // whose it is; empty without tenants
 	Blocks     [][5]int64 `json:"blocks"` // offset, size, state, position in the list of blocks or -1, requested
 }
 

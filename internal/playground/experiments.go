@@ -14,7 +14,7 @@ type Experiment struct {
 func Experiments() []Experiment {
 	return []Experiment{
 		pools(), warmUp(), everySecond(), variedSizes(), rounding(),
-		emptyCache(), twoStreams(), maxSplit(), expandable(), collection(),
+		emptyCache(), twoStreams(), memPools(), maxSplit(), expandable(), collection(), tenants(),
 	}
 }
 
@@ -24,6 +24,18 @@ type lines []string
 func (l *lines) add(format string, args ...any) { *l = append(*l, fmt.Sprintf(format, args...)) }
 
 func (l *lines) chapter(format string, args ...any) { l.add("# "+format, args...) }
+
+// holes allocates tensors and frees every second one.
+func (l *lines) holes(tensors int, size, words string) {
+	l.chapter("%d tensors of %s", tensors, words)
+	for i := 1; i <= tensors; i++ {
+		l.add("alloc t%d %s", i, size)
+	}
+	l.chapter("every second one is freed")
+	for i := 2; i <= tensors; i += 2 {
+		l.add("free t%d", i)
+	}
+}
 
 func pools() Experiment {
 	return Experiment{
@@ -71,14 +83,7 @@ func everySecond() Experiment {
 	const tensors = 20
 	var l lines
 	l.add("device total=256MiB limit=100MiB")
-	l.chapter("20 tensors of 4 MiB")
-	for i := 1; i <= tensors; i++ {
-		l.add("alloc t%d 4MiB", i)
-	}
-	l.chapter("every second one is freed")
-	for i := 2; i <= tensors; i += 2 {
-		l.add("free t%d", i)
-	}
+	l.holes(tensors, "4MiB", "4 MiB")
 	l.chapter("one large request")
 	l.add("alloc large 24MiB")
 	l.chapter("the others are freed too")
@@ -261,6 +266,37 @@ func collection() Experiment {
 			"# below the threshold", "alloc d 70MiB",
 			"# above it", "alloc e 80MiB", "alloc f 90MiB",
 			"# nothing is left to collect", "alloc g 200MiB",
+		},
+	}
+}
+
+func memPools() Experiment {
+	return Experiment{
+		Name: "mem-pools", Title: "Private pools keep memory apart",
+		Text: "What is allocated inside use_mem_pool, or while a CUDA graph is captured, lies in segments of its own. Its cache serves nobody else, " +
+			"and empty_cache cannot give it back while the pool lives.",
+		Lines: []string{
+			"device total=256MiB limit=80MiB",
+			"# the default pool has a cache", "alloc a 20MiB", "free a",
+			"# a pool of its own", "pool p", "begin p", "alloc b 20MiB", "alloc c 4MiB", "end p",
+			"# freed, its memory stays in it", "free b", "alloc d 20MiB", "empty", "alloc e 24MiB",
+			"# inside it is used again", "begin p", "alloc f 20MiB", "end p",
+			"# when the pool goes", "free f", "free c", "close p", "empty", "alloc g 24MiB",
+		},
+	}
+}
+
+func tenants() Experiment {
+	return Experiment{
+		Name: "tenants", Title: "Tenants share a device",
+		Text: "Two allocators on one device, one with a guarantee. What is guaranteed to one nobody else gets, even while it is not used; " +
+			"beyond that they compete, and the cache of one is released for the other.",
+		Lines: []string{
+			"device total=256MiB limit=100MiB", "tenant serve guarantee=40MiB priority=10", "tenant train",
+			"# the trainer grows until it fails",
+			"alloc x1 20MiB tenant=train", "alloc x2 20MiB tenant=train", "alloc x3 20MiB tenant=train", "alloc x4 20MiB tenant=train",
+			"# the server gets what is guaranteed to it", "alloc s1 20MiB tenant=serve", "alloc s2 20MiB tenant=serve",
+			"# more than that only if the others leave it", "alloc s3 20MiB tenant=serve", "free x1", "alloc s4 20MiB tenant=serve",
 		},
 	}
 }

@@ -122,13 +122,18 @@ var grammar = map[string]struct {
 	options   map[string]argument
 	usage     string
 }{
-	"alloc":    {[]argument{name, amount}, map[string]argument{"stream": stream}, "alloc NAME SIZE [stream=N]"},
+	"alloc":    {[]argument{name, amount}, map[string]argument{"stream": stream, "tenant": name}, "alloc NAME SIZE [stream=N] [tenant=NAME]"},
 	"free":     {[]argument{name}, nil, "free NAME"},
 	"record":   {[]argument{name, stream}, nil, "record NAME STREAM"},
 	"complete": {[]argument{streamOrAll}, nil, "complete STREAM, or complete all"},
 	"empty":    {nil, nil, "empty"},
 	"limit":    {[]argument{amountOrNone}, nil, "limit SIZE, or limit none"},
 	"set":      {nil, nil, "set SETTINGS"},
+	"pool":     {[]argument{name}, nil, "pool NAME"},
+	"begin":    {[]argument{name}, nil, "begin POOL"},
+	"end":      {[]argument{name}, nil, "end POOL"},
+	"close":    {[]argument{name}, nil, "close POOL"},
+	"tenant":   {[]argument{name}, map[string]argument{"guarantee": amount, "ceiling": amount, "priority": stream}, "tenant NAME [guarantee=SIZE] [ceiling=SIZE] [priority=N]"},
 }
 
 // Commands are the first words of the steps there are.

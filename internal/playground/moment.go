@@ -31,22 +31,32 @@ func (g *game) settings() settings.Settings {
 
 // moment describes the state as it is now.
 func (g *game) moment() Moment {
-	a := g.runner.Allocator
-	t := a.Serial().Totals()
-	stats := a.Stats()
+	t := g.totals()
 	m := Moment{
 		Sentences: list(g.sentences), Events: list(g.events), Message: g.message,
 		Settings: g.settings().String(), LimitBytes: g.limit(),
 		ReservedBytes: t.Reserved, AllocatedBytes: t.Allocated, PendingBytes: t.Active - t.Allocated, RequestedBytes: t.Requested,
-		ReleasableBytes: a.Releasable(),
-		Requests:        g.requests, Hits: g.hits, ChapterRequests: g.chapterRequests, ChapterHits: g.chapHits,
-		DriverAllocs: stats.NumDeviceAlloc, DriverFrees: stats.NumDeviceFree, DriverCostUs: g.runner.Device.Cost().Microseconds(),
-		Retries: stats.NumAllocRetries, OOMs: stats.NumOOMs,
-		Segments: []Segment{}, Blocks: []Block{},
+		Requests: g.requests, Hits: g.hits, ChapterRequests: g.chapterRequests, ChapterHits: g.chapHits,
+		DriverCostUs: g.runner.Device.Cost().Microseconds(),
+		Segments:     []Segment{}, Blocks: []Block{}, Tenants: []Tenant{},
 	}
-	segments := a.Segments()
-	for i := range segments {
-		g.addRun(&m, &segments[i])
+	all, names := g.runner.Allocators()
+	for k, a := range all {
+		stats := a.Stats()
+		m.ReleasableBytes += a.Releasable()
+		m.DriverAllocs += stats.NumDeviceAlloc
+		m.DriverFrees += stats.NumDeviceFree
+		m.Retries += stats.NumAllocRetries
+		m.OOMs += stats.NumOOMs
+		segments := a.Segments()
+		for i := range segments {
+			g.addRun(&m, &segments[i], names[k])
+		}
+	}
+	if usage, ok := g.runner.Tenants(); ok {
+		for _, t := range usage.Tenants {
+			m.Tenants = append(m.Tenants, Tenant{t.Name, t.Reserved, t.Guarantee, t.Ceiling})
+		}
 	}
 	for i := range m.Segments {
 		s := &m.Segments[i]
@@ -71,6 +81,20 @@ func (g *game) moment() Moment {
 	return m
 }
 
+// totals are those of all allocators together.
+func (g *game) totals() alloc.Totals {
+	var sum alloc.Totals
+	all, _ := g.runner.Allocators()
+	for _, a := range all {
+		t := a.Serial().Totals()
+		sum.Reserved += t.Reserved
+		sum.Allocated += t.Allocated
+		sum.Active += t.Active
+		sum.Requested += t.Requested
+	}
+	return sum
+}
+
 func list[T any](s []T) []T {
 	if s == nil {
 		return []T{}
@@ -80,7 +104,7 @@ func list[T any](s []T) []T {
 
 // addRun adds a plain segment, or a mapped run of an expandable one to the
 // entry of its reservation. Runs come by address.
-func (g *game) addRun(m *Moment, s *alloc.Segment) {
+func (g *game) addRun(m *Moment, s *alloc.Segment, tenant string) {
 	base := s.Address
 	if s.Expandable {
 		if i := slices.IndexFunc(g.ranges, func(r alloc.Span) bool { return r.Addr <= s.Address && s.Address < r.End() }); i >= 0 {
@@ -92,7 +116,7 @@ func (g *game) addRun(m *Moment, s *alloc.Segment) {
 		name, _, _ := g.runner.Place(s.Address)
 		m.Segments = append(m.Segments, Segment{
 			Name: name, Address: base, Stream: s.Stream, Pool: [2]uint64{s.Pool.First, s.Pool.Second},
-			Type: s.Type(), Expandable: s.Expandable,
+			Type: s.Type(), Expandable: s.Expandable, Tenant: tenant,
 		})
 		last++
 	}

@@ -63,6 +63,7 @@ type game struct {
 	held   map[uint64]*holder // blocks in use or pending, by address
 	failed map[string]bool    // names whose request failed
 	ranges []alloc.Span       // addresses reserved for expandable segments
+	shared bool               // there are tenants
 
 	last    *holder    // made by the last step
 	touched alloc.Span // by the last step
@@ -129,7 +130,7 @@ func (g *game) play(s *step, watched bool) (Step, error) {
 	if s.chapter != g.chapter {
 		g.chapter, g.chapterRequests, g.chapHits = s.chapter, 0, 0
 	}
-	g.hit, g.oom, g.last, g.touched = false, nil, nil, alloc.Span{}
+	g.hit, g.oom, g.last, g.touched, g.runner.Refused = false, nil, nil, alloc.Span{}, nil
 	if watched {
 		g.words = &words{game: g}
 	}
@@ -150,14 +151,20 @@ func (g *game) play(s *step, watched bool) (Step, error) {
 			g.message = g.oom.Error()
 		}
 	}
-	t := g.runner.Allocator.Serial().Totals()
+	t := g.totals()
 	return Step{
 		Line: s.line, Text: s.text, Chapter: s.chapter, Outcome: outcome,
 		ReservedBytes: t.Reserved, AllocatedBytes: t.Allocated, ActiveBytes: t.Active,
 	}, nil
 }
 
+// withoutTenants are steps that concern the one allocator of a device.
+var withoutTenants = []string{"set", "limit", "pool", "begin", "end", "close"}
+
 func (g *game) do(s *step) (outcome, answer string, err error) {
+	if g.shared && slices.Contains(withoutTenants, s.words[0]) {
+		return "", "", fmt.Errorf("%s cannot be used where there are tenants", s.words[0])
+	}
 	switch s.words[0] {
 	case "alloc":
 		return g.alloc(s)
@@ -180,6 +187,13 @@ func (g *game) do(s *step) (outcome, answer string, err error) {
 	case "complete":
 		answer, err = g.runner.Run(s.text)
 		g.sayComplete(s.words[1])
+	case "tenant":
+		answer, err = g.runner.Run(s.text)
+		g.shared = true
+		g.sayTenant(s.words[1])
+	case "pool", "begin", "end", "close":
+		answer, err = g.runner.Run(s.text)
+		g.sayPrivate(s.words[0], s.words[1], answer)
 	default:
 		answer, err = g.runner.Run(s.text)
 		g.sayEmpty(answer)
@@ -205,6 +219,7 @@ func (g *game) alloc(s *step) (outcome, answer string, err error) {
 		outcome = OutcomeOOM
 		g.failed[name] = true
 		g.sayFailure(answer)
+		g.sayRefusal()
 	case g.hit:
 		outcome = OutcomeHit
 		g.hits++

@@ -15,6 +15,8 @@ type rule struct{ key, name string }
 var (
 	sayRounding    = rule{"rounding", "Rounding"}
 	sayPool        = rule{"pool", "Pool"}
+	sayPrivatePool = rule{"private_pool", "Private pool"}
+	sayTenants     = rule{"tenant", "Tenant"}
 	sayBestFit     = rule{"best_fit", "Best fit"}
 	sayNoFit       = rule{"no_fit", "No fit"}
 	saySplit       = rule{"split", "Split"}

@@ -34,8 +34,12 @@ func (w *words) pool(d alloc.PoolChoice) {
 	if d.Large {
 		sign = ">"
 	}
+	pool := poolName(d.Large)
+	if d.Pool != (alloc.PoolID{}) {
+		pool += " of the private pool"
+	}
 	w.say(sayPool, "%s, so the %s; in it only free blocks of stream %d are looked at.",
-		compare(d.Rounded, sign, d.SmallMax), poolName(d.Large), d.Stream)
+		compare(d.Rounded, sign, d.SmallMax), pool, d.Stream)
 }
 
 func (w *words) bestFit(d alloc.BestFit) {
@@ -133,6 +137,10 @@ func (w *words) driverRefusal(d alloc.DriverRefusal) {
 		what = "mapping"
 	}
 	held := device.Held()
+	if left := device.TotalMemory() - min(held, device.TotalMemory()); w.game.shared && left >= d.Size {
+		w.say(sayTenants, "%s of %s is refused: what the others have, and what is guaranteed to them, leaves too little.", what, units.Size(d.Size))
+		return
+	}
 	w.say(sayDriver, "%s of %s is refused: %s of the device's %s are left.", what, units.Size(d.Size),
 		units.Size(device.TotalMemory()-min(held, device.TotalMemory())), units.Size(device.TotalMemory()))
 }
@@ -184,7 +192,7 @@ func (g *game) sayFailure(answer string) {
 	}
 	m := g.moment()
 	text := fmt.Sprintf("nothing gives %s in one piece", units.Size(g.oom.Rounded))
-	fits := g.runner.Allocator.Fits(alloc.PoolID{}, g.oom.Requested, g.oom.Stream)
+	fits := g.runner.Refused == nil && g.runner.Allocator.Fits(alloc.PoolID{}, g.oom.Requested, g.oom.Stream)
 	if fits {
 		text = "no more memory can be had"
 	}
@@ -233,10 +241,14 @@ func (g *game) sayLimit() {
 
 // sayEmpty says that a release, whose events are given, released nothing.
 func (g *game) sayEmpty(events string) {
+	if g.refused(events) {
+		return
+	}
 	if g.words != nil && events == "" {
 		g.words.flush()
 		g.say(sayNothing, "no memory goes back to the driver.")
 	}
+	g.sayPrivateCache()
 }
 
 func (g *game) sayComplete(stream string) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/view/http"
@@ -14,10 +15,9 @@ import (
 // A LiveAnswerer answers about jobs that run. The page of ashlar watch has one:
 // see Options.Live.
 type LiveAnswerer interface {
-	// Answer returns the document for a question, or [ErrNoQuestion].
-	Answer(ctx context.Context, question string, q url.Values) (any, error)
+	questioner
 	// Snapshot opens the snapshot of an alarm.
-	Snapshot(ctx context.Context, name string) (io.ReadCloser, error)
+	Snapshot(ctx context.Context, name string) (io.Reader, error)
 }
 
 // ErrNoQuestion says that a question is not one that is answered.
@@ -31,12 +31,24 @@ func (s *Server) serveLive(w http.ResponseWriter, r *http.Request, q *query, que
 	if question == "open" {
 		return s.openLive(w, r, q)
 	}
+	return s.serveQuestion(w, r, q, s.opts.Live, "live/"+question)
+}
+
+// questioner answers what a screen asks that is about no run.
+type questioner interface {
+	// Answer returns the document for a question, or [ErrNoQuestion].
+	Answer(ctx context.Context, question string, q url.Values) (any, error)
+}
+
+// serveQuestion answers a question under the name of a screen.
+func (s *Server) serveQuestion(w http.ResponseWriter, r *http.Request, q *query, of questioner, path string) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return methodNotAllowed(w, "GET, HEAD")
 	}
-	document, err := s.opts.Live.Answer(r.Context(), question, q.values)
+	_, question, _ := strings.Cut(path, "/")
+	document, err := of.Answer(r.Context(), question, q.values)
 	if errors.Is(err, ErrNoQuestion) {
-		return refuse(http.StatusNotFound, "there is no api/live/%s", question)
+		return refuse(http.StatusNotFound, "there is no api/%s", path)
 	}
 	if err != nil {
 		return err
@@ -65,7 +77,6 @@ func (s *Server) openLive(w http.ResponseWriter, r *http.Request, q *query) erro
 	if err != nil {
 		return err
 	}
-	defer body.Close()
 	var in *input.Input
 	if in, err = mustBeSnapshot(readDropped(r.Context(), name, body, -1)); err != nil {
 		return err

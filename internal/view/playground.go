@@ -23,6 +23,7 @@ type lessons struct {
 	MaxStream int                     `json:"max_stream"`
 	Device    string                  `json:"default_device"`
 	List      []playground.Experiment `json:"experiments"`
+	Exercises []playground.Exercise   `json:"exercises"`
 }
 
 // experiment is a question: lines to play and after which step to look.
@@ -30,6 +31,14 @@ type experiment struct {
 	Version int      `json:"version"`
 	Lines   []string `json:"lines"`
 	At      *int     `json:"at"` // missing: after the last one
+
+	Exercise string   `json:"exercise"` // instead of Lines: answers to its questions
+	Answers  []string `json:"answers"`
+}
+
+// grades are the verdicts on answers to an exercise.
+type grades struct {
+	Verdicts []playground.Verdict `json:"verdicts"`
 }
 
 // servePlayground is api/playground. It needs no run and changes nothing; the
@@ -39,7 +48,7 @@ func (s *Server) servePlayground(w http.ResponseWriter, r *http.Request) error {
 	case http.MethodGet, http.MethodHead:
 		return s.sendJSON(w, lessons{
 			playground.Version, playground.MaxLines, playground.MaxBytes, playground.MaxStream,
-			playground.DefaultDevice, playground.Experiments(),
+			playground.DefaultDevice, playground.Experiments(), playground.Exercises(),
 		})
 	case http.MethodPost:
 		if err := s.ownOrigin(r); err != nil {
@@ -48,6 +57,13 @@ func (s *Server) servePlayground(w http.ResponseWriter, r *http.Request) error {
 		q, err := readExperiment(w, r)
 		if err != nil {
 			return err
+		}
+		if q.Exercise != "" {
+			verdicts, err := playground.Grade(r.Context(), q.Exercise, q.Answers)
+			if err != nil {
+				return &QuestionError{err}
+			}
+			return s.sendJSON(w, grades{verdicts})
 		}
 		at := playground.End
 		if q.At != nil {

@@ -40,6 +40,15 @@ func TestPlayground(t *testing.T) {
 			t.Errorf("%s after two steps: %+v", e.Name, at.Moment)
 		}
 	}
+	if len(l.Exercises) != len(playground.Exercises()) || len(l.Exercises[0].Questions) == 0 {
+		t.Errorf("exercises: %+v", l.Exercises)
+	}
+	_, _, reply := c.do("POST", "api/playground", strings.NewReader(`{"version": 1, "exercise": "three-am", "answers": ["18 GiB", "18 GiB", "no", ""]}`),
+		"Content-Type", "application/json")
+	var g grades
+	if err := json.Unmarshal(reply, &g); err != nil || len(g.Verdicts) != 4 || !g.Verdicts[0].Right || g.Verdicts[1].Right || g.Verdicts[1].Expected != "0 B" {
+		t.Errorf("graded: %s, %v", reply, err)
+	}
 	if a := ask(`{"version": 1}`); a.At != 0 || len(a.Steps) != 0 {
 		t.Errorf("nothing to play: %+v", a)
 	}
@@ -61,6 +70,7 @@ func TestPlaygroundRefuses(t *testing.T) {
 		{"no document", "POST", `{"version"`, "cannot be read", 400, kind},
 		{"other types", "POST", `{"version":1,"lines":[1]}`, "cannot be read", 400, kind},
 		{"a later version", "POST", `{"version":2}`, "this ashlar plays version 1", 400, kind},
+		{"no exercise", "POST", `{"version":1,"exercise":"x"}`, `there is no exercise "x"`, 400, kind},
 		{"no step", "POST", `{"version":1,"lines":["dance"]}`, `line 1, "dance": there is no step "dance"`, 400, kind},
 		{"a step too far", "POST", `{"version":1,"lines":["empty"],"at":2}`, "there is no step 2", 400, kind},
 		{"a step before", "POST", `{"version":1,"lines":["empty"],"at":-2}`, "there is no step -2", 400, kind},

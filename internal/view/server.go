@@ -27,6 +27,8 @@ type Options struct {
 	Dry DryAnswerer
 	// Live answers about jobs that run; nil: the page has no screen Live.
 	Live LiveAnswerer
+	// Fleet answers about many files; nil: the page has no screen Fleet.
+	Fleet FleetAnswerer
 }
 
 // DefaultMaxBytes is the size of the largest file that can be dropped onto the
@@ -156,6 +158,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, path string) err
 	}
 	if question, live := strings.CutPrefix(name+"/", "live/"); live {
 		return s.serveLive(w, r, q, strings.TrimSuffix(question, "/"))
+	}
+	if question, fleet := strings.CutPrefix(name+"/", "fleet/"); fleet {
+		return s.serveFleet(w, r, q, strings.TrimSuffix(question, "/"))
 	}
 	f, ok := answers[name]
 	if !ok {

@@ -3,6 +3,8 @@ package watch
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,15 +74,7 @@ const (
 
 // readAlarms reads those that were raised before this process began.
 func (s *Server) readAlarms(ctx context.Context) error {
-	ids, err := s.store.alarms.Subjects(ctx)
-	if err != nil {
-		return err
-	}
-	for _, id := range ids {
-		m, err := s.store.alarms.Last(ctx, id)
-		if errors.Is(err, hub.ErrNone) {
-			continue
-		}
+	for m, err := range s.store.alarms.All(ctx, "*") {
 		if err != nil {
 			return err
 		}
@@ -91,7 +85,7 @@ func (s *Server) readAlarms(ctx context.Context) error {
 		if a.ValueText == "" { // of a version that did not write it
 			a.ValueText = strconv.FormatFloat(a.Value, 'g', 4, 64)
 		}
-		s.alarms[id] = a
+		s.alarms[m.Subject] = a
 		if a.ClearedUS == nil {
 			s.engine.restore(who{a.Session, a.GPU}, a.Run, a.Name)
 		}
@@ -320,16 +314,26 @@ func (s *Server) takeSnapshot(ctx context.Context, session, id string, body io.R
 	s.mu.Lock()
 	one := s.sessions[session]
 	known := one != nil && slices.ContainsFunc(one.asks, func(k ask) bool { return k.ID == id && k.What == "snapshot" })
+	stored := StoredSnapshot{Name: strings.ReplaceAll(id, "/", "-") + ".pickle"}
+	if known {
+		stored.Job = one.hello
+	}
 	s.mu.Unlock()
 	if !known {
 		return errNoAsk
 	}
-	name := strings.ReplaceAll(id, "/", "-") + ".pickle"
-	if err := s.store.snapshots.Put(ctx, name, &limitedReader{body, s.opts.MaxSnapshot}); err != nil {
+	name, hash, read := stored.Name, sha256.New(), &limitedReader{body, s.opts.MaxSnapshot}
+	if err := s.store.snapshots.Put(ctx, name, io.TeeReader(read, hash)); err != nil {
 		if errors.Is(err, errTooLong) {
 			return errTooLong
 		}
 		return unavailable{err}
+	}
+	if s.opts.Stored != nil {
+		stored.SHA256, stored.Bytes = hex.EncodeToString(hash.Sum(nil)), s.opts.MaxSnapshot-read.left
+		if err := s.opts.Stored(ctx, stored); err != nil {
+			s.opts.Log(fmt.Sprintf("the snapshot %s is not in the fleet: %v", name, err))
+		}
 	}
 	a, err := s.asked(session, id, func(a *Alarm, do *Action) {
 		do.Result, a.Snapshot = "stored as "+name, &name

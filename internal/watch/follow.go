@@ -131,3 +131,35 @@ func (f *follower) takeRows(ctx context.Context, m hub.Message) error {
 	f.s.act(ctx, changes)
 	return nil
 }
+
+// follow reads the sessions that were seen lately, and returns what takes in what
+// other servers store: in a cluster there may be some.
+func (s *Server) follow(ctx context.Context) func(context.Context) {
+	var f *follower
+	said := false
+	round := func(ctx context.Context) error {
+		if f != nil {
+			return f.round(ctx)
+		}
+		next, err := s.newFollower(ctx)
+		if err != nil {
+			return err
+		}
+		s.Load(ctx, recent)
+		f = next
+		return nil
+	}
+	if s.store.hub.Local() {
+		s.Load(ctx, recent)
+		round = func(context.Context) error { return nil }
+	}
+	tell := func(ctx context.Context) {
+		err := round(ctx)
+		if err != nil && !said && ctx.Err() == nil {
+			s.opts.Log("what other servers forward is not seen: " + err.Error())
+		}
+		said = err != nil
+	}
+	tell(ctx)
+	return tell
+}

@@ -124,7 +124,7 @@ func (f *forwarder) hello(ctx context.Context, id string, one *forwarded) error 
 		return nil
 	}
 	if err == nil {
-		err = putBytes(ctx, f.to.sessions, id, m.Data)
+		err = f.to.sessions.Put(ctx, id, m.Data)
 	}
 	if err == nil {
 		one.hello = m.Seq
@@ -208,7 +208,7 @@ func (f *forwarder) alarms(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := putBytes(ctx, f.to.alarms, m.Subject, m.Data); err != nil {
+		if err := f.to.alarms.Put(ctx, m.Subject, m.Data); err != nil {
 			return err
 		}
 		f.alarm = m.Seq + 1
@@ -237,9 +237,7 @@ func (f *forwarder) snapshots(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = f.to.snapshots.Put(ctx, o.Name, r)
-		r.Close()
-		if err != nil {
+		if err := f.to.snapshots.Put(ctx, o.Name, r); err != nil {
 			return err
 		}
 	}

@@ -27,8 +27,18 @@ type Options struct {
 	Log     func(text string)
 	Sampled func(Sample)
 	Alarmed func(Alarm)
+	// Stored gets each snapshot that a job sent and that is stored; it may be nil.
+	Stored func(ctx context.Context, s StoredSnapshot) error
 	// Now is the clock; nil for the machine's.
 	Now func() time.Time
+}
+
+// StoredSnapshot is one that a job sent because of an alarm.
+type StoredSnapshot struct {
+	Name   string // in the store
+	SHA256 string // in hex
+	Bytes  int64
+	Job    Hello
 }
 
 // Server watches jobs.
@@ -52,27 +62,6 @@ type Server struct {
 type counts struct {
 	refused, later, jumps, requests int64
 	shrunk                          bool
-}
-
-// session is a job that sends.
-type session struct {
-	id    string
-	mu    sync.Mutex // held while its rows are stored
-	tail  tail
-	again [len(levels)]int64 // when a level may have a new block
-
-	// Under the server's lock.
-	hello  Hello
-	stored int64
-	last   map[int]Row
-	slope  map[int]*watched // for the growth per step
-	seen   time.Time
-	lost   int64
-	asks   []ask
-	mine   bool // the job sends to this server, and not to one that forwards it
-	sketch map[int]*sketch
-	// sketched reports whether the sketches have what came before this process.
-	sketched bool
 }
 
 // How long a session that sends nothing stays in memory, and is read again when
@@ -128,38 +117,6 @@ func (s *Server) Run(ctx context.Context) {
 	}
 }
 
-// follow reads the sessions that were seen lately, and returns what takes in what
-// other servers store: in a cluster there may be some.
-func (s *Server) follow(ctx context.Context) func(context.Context) {
-	var f *follower
-	said := false
-	round := func(ctx context.Context) error {
-		if f != nil {
-			return f.round(ctx)
-		}
-		next, err := s.newFollower(ctx)
-		if err != nil {
-			return err
-		}
-		s.Load(ctx, recent)
-		f = next
-		return nil
-	}
-	if s.store.hub.Local() {
-		s.Load(ctx, recent)
-		round = func(context.Context) error { return nil }
-	}
-	tell := func(ctx context.Context) {
-		err := round(ctx)
-		if err != nil && !said && ctx.Err() == nil {
-			s.opts.Log("what other servers forward is not seen: " + err.Error())
-		}
-		said = err != nil
-	}
-	tell(ctx)
-	return tell
-}
-
 // Load reads the sessions that were seen at most so long ago.
 func (s *Server) Load(ctx context.Context, within time.Duration) {
 	ids, err := s.store.sessions.Subjects(ctx)
@@ -206,93 +163,6 @@ func (s *Server) forget(now time.Time) {
 	}
 	maps.DeleteFunc(s.acted, func(_ string, at time.Time) bool { return now.Sub(at) > actionGap })
 }
-
-var errUnknown = errors.New("the session has not said hello")
-
-// session returns a session, which is read from the store if it must be.
-func (s *Server) session(ctx context.Context, id string) (*session, error) {
-	s.mu.Lock()
-	one := s.sessions[id]
-	lock := s.loading[id]
-	if lock == nil {
-		lock = &sync.Mutex{}
-		s.loading[id] = lock
-	}
-	s.mu.Unlock()
-	if one != nil {
-		return one, nil
-	}
-	lock.Lock()
-	defer lock.Unlock()
-	s.mu.Lock()
-	one = s.sessions[id]
-	s.mu.Unlock()
-	if one != nil {
-		return one, nil
-	}
-	hello, err := s.store.hello(ctx, id)
-	if errors.Is(err, hub.ErrNone) {
-		return nil, errUnknown
-	}
-	if err != nil {
-		return nil, err
-	}
-	one = &session{id: id, hello: hello, last: map[int]Row{}, slope: map[int]*watched{}, sketch: map[int]*sketch{}, seen: time.UnixMicro(hello.TimeUS)}
-	if one.tail, err = s.store.readTail(ctx, id); err != nil {
-		return nil, err
-	}
-	rows := one.tail.rows
-	if len(rows) == 0 {
-		rows = s.lastRows(ctx, id)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	one.stored = one.tail.through
-	// Without blocks there is nothing to read; from a cluster it would take long.
-	one.sketched = one.tail.fine.through == 0 || !s.store.hub.Local()
-	for _, r := range rows {
-		s.take(one, r, time.UnixMicro(r.V[Time]))
-	}
-	s.sessions[id] = one
-	return one, nil
-}
-
-// lastRows returns those of the last block.
-func (s *Server) lastRows(ctx context.Context, id string) (rows []Row) {
-	m, err := s.store.levels[0].Last(ctx, id)
-	if err != nil {
-		return nil
-	}
-	_, spans, err := decode(m.Data)
-	if err != nil {
-		return nil
-	}
-	for i := range spans {
-		rows = append(rows, spans[i].Row)
-	}
-	return rows
-}
-
-// take lets a row count: for the state, and for alarms, whose changes it returns.
-// The server is locked.
-func (s *Server) take(one *session, r Row, now time.Time) []change {
-	one.last[r.GPU], one.seen = r, now
-	one.sketchOf(r.GPU).add(r.V[Time], r.V[Allocated], r.V[Reserved])
-	g := one.slope[r.GPU]
-	if g == nil {
-		g = &watched{memory: map[expr]*history{}}
-		one.slope[r.GPU] = g
-	}
-	g.row = r
-	growth.eval(&moment{row: &g.row, fresh: true, memory: g.memory})
-	if one.hello.Ended {
-		return nil
-	}
-	return s.engine.sample(who{one.hello.Session, r.GPU}, one.hello.Run, r, now)
-}
-
-// growth is shown for every job.
-var growth = &slope{column(Allocated)}
 
 // hello notes a session, and returns the last seq that is stored of it.
 func (s *Server) hello(ctx context.Context, h Hello) (int64, error) {
@@ -464,7 +334,7 @@ func (s *Server) tidy(ctx context.Context, one *session, at int64) error {
 }
 
 // Snapshot opens a snapshot that an alarm names.
-func (s *Server) Snapshot(ctx context.Context, name string) (io.ReadCloser, error) {
+func (s *Server) Snapshot(ctx context.Context, name string) (io.Reader, error) {
 	return s.store.snapshots.Get(ctx, name)
 }
 

@@ -286,11 +286,9 @@ func TestAsk(t *testing.T) {
 			t.Errorf("%s: %q, want %q", a[0].Actions[i].Action, got, want)
 		}
 	}
-	r, err := s.Snapshot(t.Context(), *a[0].Snapshot)
-	if err != nil {
+	if _, err := s.Snapshot(t.Context(), *a[0].Snapshot); err != nil {
 		t.Fatal(err)
 	}
-	r.Close()
 
 	// It is cleared, and raised again too soon for another snapshot.
 	call(t, s, "/v1/samples", batch(c, testSession, 2, 2))

@@ -43,6 +43,7 @@ type RunStatus struct {
 	PeakAllocatedBytes *int64   `json:"peak_allocated_bytes"`
 	PeakReservedBytes  *int64   `json:"peak_reserved_bytes"`
 	DeviceTotalBytes   *int64   `json:"device_total_bytes"`
+	LimitBytes         *int64   `json:"limit_bytes"` // that the process may reserve
 	StepUS             *int64   `json:"step_us"`
 	Retries            *int64   `json:"num_alloc_retries"`
 	OOMs               *int64   `json:"num_ooms"`
@@ -139,7 +140,7 @@ func (one *session) status(r Row, now time.Time, raised []string) RunStatus {
 		Source: h.source(), StartedUS: h.TimeUS, Ended: h.Ended,
 		LastSeenS: math.Round(now.Sub(one.seen).Seconds()*10) / 10, Step: known(r.V[Step]),
 		AllocatedBytes: known(r.V[Allocated]), ReservedBytes: known(r.V[Reserved]), HeadroomBytes: known(r.Headroom()),
-		PeakAllocatedBytes: known(r.V[PeakAllocated]), PeakReservedBytes: known(r.V[PeakReserved]), DeviceTotalBytes: known(r.V[DeviceTotal]),
+		PeakAllocatedBytes: known(r.V[PeakAllocated]), PeakReservedBytes: known(r.V[PeakReserved]), DeviceTotalBytes: known(r.V[DeviceTotal]), LimitBytes: known(r.V[Limit]),
 		StepUS: known(r.V[StepTime]), Retries: known(r.V[Retries]), OOMs: known(r.V[OOMs]), Alarms: append([]string{}, raised...),
 	}
 	if r.V[Reserved] > 0 && r.V[InactiveSplit] != unknown {

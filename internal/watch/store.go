@@ -62,8 +62,18 @@ func openStore(ctx context.Context, h *hub.Hub, keep time.Duration) (*store, err
 	if err != nil {
 		return nil, err
 	}
-	st.snapshots, err = h.Objects(ctx, "ASHLAR_snapshots", keep)
+	st.snapshots, err = h.Objects(ctx, snapshotStore, keep)
 	return st, err
+}
+
+const snapshotStore = "ASHLAR_snapshots"
+
+// DefaultKeep is how long the history stays unless the user says otherwise.
+const DefaultKeep = 7 * 24 * time.Hour
+
+// Snapshots opens the snapshots of alarms for those who read them.
+func Snapshots(ctx context.Context, h *hub.Hub) (*hub.Objects, error) {
+	return h.Objects(ctx, snapshotStore, DefaultKeep)
 }
 
 // put stores the only message of a subject.
@@ -72,16 +82,7 @@ func put(ctx context.Context, s *hub.Stream, subject string, document any) error
 	if err != nil {
 		return err
 	}
-	return putBytes(ctx, s, subject, data)
-}
-
-func putBytes(ctx context.Context, s *hub.Stream, subject string, data []byte) error {
-	m, err := s.Last(ctx, subject)
-	if err != nil && !errors.Is(err, hub.ErrNone) {
-		return err
-	}
-	_, err = s.Append(ctx, subject, data, m.Seq)
-	return err
+	return s.Put(ctx, subject, data)
 }
 
 // hello returns what a session said of itself.

@@ -28,6 +28,13 @@ type Facts struct {
 	Note    string // the job's own
 	Message string // the text of the OOM error; empty if it never arrived
 
+	// What the job was called, if anybody said so.
+	Run     string
+	Attempt *int64 // how often the launcher has restarted it
+	World   *int64 // how many ranks it has
+	Commit  string // of the code
+	Tags    map[string]string
+
 	TimeUS *int64 // since the Unix epoch
 	PID    *int64
 	Rank   *int64

@@ -78,6 +78,16 @@ func (r *reader) read(x trace.Extra) {
 			f.PID = r.int(path, v)
 		case "rank":
 			f.Rank = r.int(path, v)
+		case "run":
+			f.Run = r.text(path, v)
+		case "attempt":
+			f.Attempt = r.int(path, v)
+		case "world":
+			f.World = r.int(path, v)
+		case "commit":
+			f.Commit = r.text(path, v)
+		case "tags":
+			f.Tags = r.tags(path, v)
 		case "device":
 			f.Device = r.device(path, v)
 		case "step":
@@ -140,6 +150,22 @@ func (r *reader) steps(path string, v any) []StepMark {
 		return 0
 	})
 	return marks
+}
+
+// tags reads a dictionary of texts.
+func (r *reader) tags(path string, v any) map[string]string {
+	out := map[string]string{}
+	for _, field := range r.dict(path, v) {
+		if text, ok := field.Value.(string); ok {
+			out[field.Name] = text
+		} else {
+			r.wrong(under(path, field.Name), field.Value, "a text")
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
 }
 
 // settings reads variables in the order in which PyTorch looks at them.

@@ -142,6 +142,20 @@ func TestOtherFiles(t *testing.T) {
 	}
 }
 
+// What a job was called is read, and a tag that is no text is left out.
+func TestIdentity(t *testing.T) {
+	f := recorder.Read(trace.Extra{{Name: recorder.Key, Value: trace.Extra{
+		{Name: "run", Value: "r"},
+		{Name: "attempt", Value: int64(2)},
+		{Name: "world", Value: int64(8)},
+		{Name: "commit", Value: "abc"},
+		{Name: "tags", Value: trace.Extra{{Name: "a", Value: "1"}, {Name: "b", Value: int64(2)}}},
+	}}})
+	if f.Run != "r" || *f.Attempt != 2 || *f.World != 8 || f.Commit != "abc" || !reflect.DeepEqual(f.Tags, map[string]string{"a": "1"}) || len(f.Warnings) != 1 {
+		t.Errorf("%+v", f)
+	}
+}
+
 func TestWrongTypes(t *testing.T) {
 	huge := new(big.Int).Lsh(big.NewInt(1), 100)
 	for _, c := range []struct {

@@ -68,7 +68,7 @@ func fill(ctx context.Context, dir string, jobs int, lasts time.Duration) error 
 			clock.add(time.Second)
 		}
 		for _, one := range senders {
-			if err := one.Send(ctx); err != nil {
+			if err := one.Flush(ctx); err != nil {
 				return err
 			}
 		}

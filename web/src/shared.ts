@@ -2,16 +2,16 @@
 // it on the page. A screen imports from here alone.
 
 export { Fragment, jsx, jsxs } from 'preact/jsx-runtime';
-export { useEffect, useMemo, useRef } from 'preact/hooks';
+export { useEffect, useMemo } from 'preact/hooks';
 export { computed, effect, signal, useSignal } from '@preact/signals';
 export { aborted, ask, get, words } from './api';
 export { provide } from './extra';
-export { count, delta, exact, percent, plural, size, span } from './format';
+export { count, delta, percent, plural, size, span } from './format';
 export { useKeys, useMouse } from './keys';
 export { lineStyle } from './palette';
 export { Bytes, Check, Choice, Empty, Field, Go, Panel, Select, Trouble, Wait } from './parts/basic';
 export { Lines, Swatch } from './parts/lines';
 export { Cell } from './compare/ranks';
 export { link, place, put, visit } from './route';
-export { runs, say } from './state';
+export { lost, runs } from './state';
 export { ink, theme } from './theme';

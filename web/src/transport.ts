@@ -12,7 +12,7 @@ export const offline = document.getElementById('engine') !== null;
 // silence is what to say if no answer comes.
 export const silence = offline
   ? 'The part of this page that computes has stopped, perhaps for lack of memory. Reload the page; for large files use ashlar view.'
-  : 'ashlar view does not answer. Was it stopped? Start it again in the terminal and open the address it prints.';
+  : 'ashlar does not answer. Was it stopped? Start it again in the terminal and open the address it prints.';
 
 export const request: Transport = offline ? inside() : (path, init) => fetch(path, init);
 

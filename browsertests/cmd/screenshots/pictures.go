@@ -61,7 +61,7 @@ func draws(b *page.Browser, ashlar, out string) error {
 			return err
 		}
 	}
-	return nil
+	return drawsLive(b, ashlar, out)
 }
 
 func drawOne(b *page.Browser, s *page.Server, x picture, dark bool, out string) error {

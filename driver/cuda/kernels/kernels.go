@@ -17,10 +17,13 @@ type Set struct {
 	dev                     *cuda.Device
 	module                  *cuda.Module
 	spin, write, check, sum *cuda.Function
-	blocks                  uint64 // largest grid that is worth its while
+	blocks                  uint64
 }
 
 const threads = 256 // of a block
+
+// maxBlocks is the largest grid that is worth its while.
+func maxBlocks(d *cuda.Device) uint64 { return 8 * uint64(max(d.Info().Multiprocessors, 1)) }
 
 // Load compiles the kernels for the device.
 func Load(d *cuda.Device) (*Set, error) {
@@ -28,7 +31,7 @@ func Load(d *cuda.Device) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{dev: d, module: m, blocks: 8 * uint64(max(d.Info().Multiprocessors, 1))}
+	s := &Set{dev: d, module: m, blocks: maxBlocks(d)}
 	for name, f := range map[string]**cuda.Function{
 		"ashlar_spin": &s.spin, "ashlar_write": &s.write, "ashlar_check": &s.check, "ashlar_sum": &s.sum,
 	} {

@@ -67,3 +67,41 @@ func TestSet(t *testing.T) {
 	check(k.Close())
 	check(d.Free(addr, 8*words+16))
 }
+
+// TestGather compares the reads with those that Index says.
+func TestGather(t *testing.T) {
+	d := cudatest.Device(t, cudatest.Use(t))
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	k, err := kernels.Load(d)
+	check(err)
+	g, err := kernels.LoadGather(d)
+	check(err)
+	const words, reads = 1000, 3000
+	addr, err := d.Malloc(8*words+16, 0)
+	check(err)
+	result := addr + 8*words
+	check(k.Write(addr, words, 42, 0))
+	for _, stride := range []uint64{0, 1, 7, 512} {
+		var want uint64
+		for i := range uint64(reads) {
+			want += kernels.Word(42, kernels.Index(i, words, stride))
+		}
+		check(d.Fill(result, 0, 8, 0))
+		check(g.Read(addr, words, reads, stride, result, 0))
+		if o, err := k.Outcome(result, 0); err != nil || o.Wrong != want {
+			t.Errorf("stride %d: the sum is %#x, want %#x; %v", stride, o.Wrong, want, err)
+		}
+	}
+	if g.Read(addr+1, 1, 1, 1, result, 0) == nil || g.Read(addr, 0, 1, 1, result, 0) == nil {
+		t.Error("no words, or an odd address, were accepted")
+	}
+	check(g.Read(addr, words, 0, 1, result, 0))
+	check(g.Close())
+	check(k.Close())
+	check(d.Free(addr, 8*words+16))
+}

@@ -58,28 +58,37 @@ type measured struct {
 	value func(r *Rank) (v float64, ok bool)
 	// least is what OddShare is taken of, if not the median of the measure.
 	least func(r *Rank) float64
+	// only tells which ranks the measure is about; nil is all. The others are what
+	// they are compared with.
+	only func(r *Rank) bool
 }
 
-func measures(sizes string) []measured {
+func (rs *Ranks) measures() []measured {
 	size := func(p *uint64) (float64, bool) {
 		if p == nil {
 			return 0, false
 		}
 		return float64(*p), true
 	}
-	used := measured{name: MeasureAllocated, bytes: true, value: func(r *Rank) (float64, bool) { return size(r.PeakAllocated) }}
-	if sizes == RequestedSizes {
-		used = measured{name: MeasureRequested, bytes: true, value: func(r *Rank) (float64, bool) { return size(r.PeakRequested) }}
+	allocated := measured{name: MeasureAllocated, bytes: true, value: func(r *Rank) (float64, bool) { return size(r.PeakAllocated) }}
+	requested := measured{name: MeasureRequested, bytes: true, value: func(r *Rank) (float64, bool) { return size(r.PeakRequested) }}
+	unsized := func(r *Rank) bool { return r.PeakAllocated == nil }
+	used := []measured{allocated}
+	switch {
+	case rs.Sizes == RequestedSizes:
+		used = []measured{requested}
+	case slices.ContainsFunc(rs.Ranks, unsized):
+		requested.only = unsized // a few whose replay gave no block sizes
+		used = append(used, requested)
 	}
 	reserved := func(r *Rank) float64 { return float64(r.PeakReserved) }
-	return []measured{
-		used,
+	return append(used, []measured{
 		{name: MeasureReserved, bytes: true, value: func(r *Rank) (float64, bool) { return reserved(r), true }},
 		// A share of the difference would make much of a few megabytes.
 		{name: MeasureFragmentation, bytes: true, value: func(r *Rank) (float64, bool) { return size(r.FragmentationBytes) }, least: reserved},
 		{name: MeasureOOMs, value: func(r *Rank) (float64, bool) { return float64(r.OOMs), true }},
 		{name: MeasureEvents, value: func(r *Rank) (float64, bool) { return float64(r.Events), true }},
-	}
+	}...)
 }
 
 // FindOdd finds the odd among ranks that were summed up elsewhere, by the rule of
@@ -92,7 +101,7 @@ func FindOdd(ranks []*Rank) []Odd {
 
 // findOdd fills Measures and Odd.
 func (rs *Ranks) findOdd() {
-	for _, m := range measures(rs.Sizes) {
+	for _, m := range rs.measures() {
 		var values, least []float64
 		for _, r := range rs.Ranks {
 			if v, ok := m.value(r); ok && !r.Partial {
@@ -105,15 +114,10 @@ func (rs *Ranks) findOdd() {
 		if len(values) == 0 {
 			continue
 		}
-		middle, spread := medianAndSpread(values)
-		share := middle
-		if m.least != nil {
-			share = median(least)
-		}
-		threshold := max(OddShare*share, OddDeviations*perMAD*spread)
+		middle, threshold := Threshold(values, least)
 		rs.Measures = append(rs.Measures, m.summary(middle, threshold))
 		for i, r := range rs.Ranks {
-			if v, ok := m.value(r); ok && !r.Partial && math.Abs(v-middle) > threshold {
+			if v, ok := m.value(r); ok && !r.Partial && (m.only == nil || m.only(r)) && math.Abs(v-middle) > threshold {
 				rs.Odd = append(rs.Odd, m.odd(i, v-middle, middle, threshold))
 			}
 		}
@@ -156,14 +160,20 @@ func (m *measured) odd(rank int, delta, middle, threshold float64) Odd {
 	return o
 }
 
-// medianAndSpread returns the median and the median distance from it.
-func medianAndSpread(values []float64) (middle, spread float64) {
+// Threshold returns the median of values and the distance from it beyond which
+// one is odd. OddShare is taken of the median of wholes, if there are any, else of
+// that of the values.
+func Threshold(values, wholes []float64) (middle, threshold float64) {
 	middle = median(values)
 	away := make([]float64, len(values))
 	for i, v := range values {
 		away[i] = math.Abs(v - middle)
 	}
-	return middle, median(away)
+	whole := middle
+	if len(wholes) > 0 {
+		whole = median(wholes)
+	}
+	return middle, max(OddShare*whole, OddDeviations*perMAD*median(away))
 }
 
 func median(values []float64) float64 {

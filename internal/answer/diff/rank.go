@@ -99,6 +99,9 @@ func (r *Rank) use(sizes string) {
 		unallocated := r.PeakReserved - min(r.PeakReserved, *peak)
 		r.Fragmentation, r.FragmentationBytes = timeline.PeakFragmentation(r.PeakReserved, *peak), &unallocated
 	}
+	if r.calls == nil {
+		return // of a rank that is in no table only numbers are known
+	}
 	cached := r.atPeak.Reserved - min(r.atPeak.Reserved, used)
 	r.Cached, r.ReservedUnallocated = &cached, share(r.atPeak.Reserved, used)
 }

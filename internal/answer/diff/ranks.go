@@ -24,6 +24,17 @@ type Ranks struct {
 
 // Ranks compares ranks of the table.
 func (x *Table) Ranks(ranks []*Rank) *Ranks {
+	rs := CompareNumbers(ranks)
+	x.findDivergence(rs)
+	if rs.Shifted {
+		rs.Notes = append(rs.Notes, "recording began at different moments: ranks are compared from where their calls match best")
+	}
+	return rs
+}
+
+// CompareNumbers compares ranks by their peaks and counts. They need not be of a
+// table; their calls are not compared.
+func CompareNumbers(ranks []*Rank) *Ranks {
 	rs := &Ranks{Sizes: BlockSizes, Ranks: ranks, Measures: []Measure{}, Odd: []Odd{}, Notes: []string{}}
 	sized := 0
 	for _, r := range ranks {
@@ -40,10 +51,6 @@ func (x *Table) Ranks(ranks []*Rank) *Ranks {
 	}
 	rs.rankNotes()
 	rs.findOdd()
-	x.findDivergence(rs)
-	if rs.Shifted {
-		rs.Notes = append(rs.Notes, "recording began at different moments: ranks are compared from where their calls match best")
-	}
 	return rs
 }
 

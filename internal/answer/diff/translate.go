@@ -22,23 +22,26 @@ type translation struct {
 }
 
 func (x *Table) translation(a, b *Side) *translation {
-	tr := &translation{
-		table: x, fileIDs: map[trace.StringID]uint64{}, funcIDs: map[trace.StringID]uint64{}, names: map[string]uint64{},
-		identity: a.source == b.source,
-	}
+	tr := x.newTranslation()
+	tr.identity = a.source == b.source
 	if !tr.identity {
-		tr.align(a.frames, b.frames)
+		tr.align(a.frames, b.frames, alignLines)
 	}
 	return tr
 }
 
-// align finds out where the lines of each file of a are in b.
-func (tr *translation) align(a, b []trace.FrameID) {
+func (x *Table) newTranslation() *translation {
+	return &translation{table: x, fileIDs: map[trace.StringID]uint64{}, funcIDs: map[trace.StringID]uint64{}, names: map[string]uint64{}}
+}
+
+// align finds out where the lines of each file of a are in b. pair does so for one
+// file.
+func (tr *translation) align(a, b []trace.FrameID, pair func(a, b []line) map[line]line) {
 	tr.moved, tr.known, tr.edited = map[trace.FrameID]trace.FrameID{}, map[trace.FrameID]bool{}, map[string]bool{}
 	inA, inB := tr.files(a), tr.files(b)
 	for f, g := range pairFiles(inA, inB) {
 		linesA, linesB := inA[f], inB[g]
-		for from, to := range alignLines(linesA.sorted(), linesB.sorted()) {
+		for from, to := range pair(linesA.sorted(), linesB.sorted()) {
 			if from.number != to.number {
 				tr.edited[f], tr.edited[g] = true, true
 			}

@@ -111,7 +111,7 @@ func TestTruth(t *testing.T) {
 	const slack = 48 << 20
 	r := rand.New(rand.NewPCG(5, 7))
 	seen := map[string]int{}
-	for n := 0; n < short.Times(12000); {
+	for n := 0; n < short.Times(4000); {
 		s, fails := randomTruth(r)
 		if !fails {
 			continue

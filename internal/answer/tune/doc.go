@@ -27,5 +27,5 @@
 // Batches have a fixed size, and all cores share them. Each candidate is compared
 // with what was known before its batch, and replayed calls are counted between
 // batches. So the answer depends neither on the number of cores nor on their
-// speed, unless the context or the budget ends the search; the result says so.
+// speed, nor on who tries a batch ([Options].Evaluate), unless the context or the budget ends the search; the result says so.
 package tune

@@ -34,6 +34,9 @@ type Options struct {
 	Budget time.Duration
 	// Workers is how many runs are made at once; 0 is one for each core.
 	Workers int
+	// Evaluate tries batches of settings elsewhere; nil tries them here. What it
+	// fails to try is tried here.
+	Evaluate Evaluator
 	// Progress is called now and then with the number of settings evaluated.
 	Progress func(evaluated int)
 }
@@ -348,56 +351,6 @@ func (s *search) evaluateAll(ctx context.Context, in []settings.Settings) bool {
 		}
 	}
 	return true
-}
-
-// evaluate tries a group of candidates on all cores. Each is compared with what
-// was known before the group.
-func (s *search) evaluate(ctx context.Context, group []*Candidate) {
-	best, good := s.best, make([]bool, len(group))
-	_ = parallel.Each(ctx, s.options.Workers, len(group), func(i int) error { // good keeps what matters of the errors
-		var err error
-		good[i], err = s.one(ctx, group[i], best)
-		s.tell(1)
-		return err
-	})
-	for i, c := range group {
-		if good[i] {
-			s.all = append(s.all, c)
-			s.best = min(s.best, s.goal.value(&c.figures))
-		}
-	}
-}
-
-// one tries a candidate on the recording. It reports whether it could win. An
-// error is of the context, or says that the device refuses the settings.
-func (s *search) one(ctx context.Context, c *Candidate, best float64) (bool, error) {
-	on := s.courses[0]
-	t := on.open(&s.replayed)
-	worth, most := s.worth(), uint64(0)
-	if !on.keep.fails && s.goal != SmallestLimit {
-		most = on.keep.peak // never more than now
-		if s.goal == LeastReserved {
-			most = uint64(min(float64(most), worth))
-		}
-	}
-	f, err := t.try(ctx, c.Settings, most)
-	if err != nil || f.fails || !on.keep.fails && s.slow(&f) {
-		return false, err
-	}
-	c.figures = f
-	if s.goal != SmallestLimit {
-		return s.goal.value(&f) < worth, nil
-	}
-	high := uint64(min(worth, best*(1+near/2), math.MaxInt64)) / step * step
-	if !math.IsInf(worth, 1) || best < math.MaxInt64 {
-		if ok, err := t.suffices(ctx, c.Settings, high); !ok || err != nil {
-			return false, err
-		}
-	} else {
-		high = 0
-	}
-	c.figures.need, err = t.findNeed(ctx, c.Settings, 0, high)
-	return c.figures.need > 0, err
 }
 
 // tell counts settings.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/findings"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/run"
@@ -89,7 +90,7 @@ func (q *Question) trials(ctx context.Context, r *run.Checked) ([]trial, []Chang
 		}
 	}
 	if q.NoCache {
-		changes = append(changes, Change{Kind: ChangeNoCache, Note: noCacheNote})
+		changes = append(changes, Change{Kind: ChangeNoCache, Note: noCacheText(p)})
 		out = append(out, trial{Setting: recorded, program: p, change: &Change{Kind: ChangeNoCache}})
 	}
 	if plain {
@@ -102,6 +103,16 @@ func (q *Question) trials(ctx context.Context, r *run.Checked) ([]trial, []Chang
 
 const noCacheNote = "every request goes to the driver with the size asked for, and every free at once, which waits for the device each time " +
 	"(that wait is not in the driver's time); PyTorch knows no limit then, and its statistics stay 0"
+
+// noCacheText says what a run without the cache is.
+func noCacheText(p *replay.Program) string {
+	for i := range p.Len() {
+		if c := p.Call(i); c.Kind == replay.CallAlloc && c.Pool != (alloc.PoolID{}) {
+			return noCacheNote + "; pools have no effect then and CUDA graphs cannot be captured: this run uses one or the other"
+		}
+	}
+	return noCacheNote
+}
 
 // longLivedFirst returns the program with what is still there after the last step
 // allocated before everything else.

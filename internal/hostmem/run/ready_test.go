@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -39,20 +40,15 @@ func TestAsk(t *testing.T) {
 
 // What a service prints last, before it ends, may be that it is ready.
 func TestBeforeOrWhen(t *testing.T) {
-	o, seen, w, err := newOutput("up")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer o.close()
-	waiting := (&Ready{Text: "up"}).wait(t.Context(), seen[0])
-	if got := waiting.beforeOrWhen(); got != "before" {
-		t.Errorf("%s it was ready", got)
-	}
-	time.AfterFunc(moment/5, func() {
-		w.WriteString("up")
-		w.Close()
+	synctest.Test(t, func(t *testing.T) {
+		ready := make(chan struct{})
+		w := &waiting{ready: ready}
+		if got := w.beforeOrWhen(); got != "before" {
+			t.Errorf("%s it was ready", got)
+		}
+		time.AfterFunc(moment-1, func() { close(ready) })
+		if got := w.beforeOrWhen(); got != "as soon as" {
+			t.Errorf("%s it was ready", got)
+		}
 	})
-	if got := waiting.beforeOrWhen(); got != "as soon as" {
-		t.Errorf("%s it was ready", got)
-	}
 }

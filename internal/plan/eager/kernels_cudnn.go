@@ -62,7 +62,7 @@ func (r *running) convSpace(c *Convolution, p convPass, asked int) {
 		switch {
 		case r.OnGPU:
 			bytes, sure = r.Workspaces[asked], true
-		case !sure && product(c.W[2:]) > 1:
+		case !sure && (product(c.W[2:]) > 1 || c.Groups > 1):
 			bytes = r.Workspaces[asked]
 		}
 	}

@@ -23,6 +23,8 @@ func GPUBench(w io.Writer, b *gpu.Bench, style Style) error {
 	p.gpuGrowth(b)
 	p.gpuCopies(b)
 	p.gpuManaged(b)
+	p.gpuShared(b)
+	p.gpuAccess(b)
 	if len(b.Skipped) > 0 {
 		p.heading("Left out", "")
 		for _, s := range b.Skipped {
@@ -55,6 +57,9 @@ func gpuSkipped(s *gpu.Skipped) string {
 	}
 	if s.Goroutines != nil {
 		text += " " + plural(*s.Goroutines, "goroutine", "goroutines")
+	}
+	if s.Streams != nil {
+		text += " " + plural(*s.Streams, "stream", "streams")
 	}
 	if s.Settings != nil && *s.Settings == gpu.SettingsExpandable {
 		text += " expandable"

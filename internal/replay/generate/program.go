@@ -69,6 +69,20 @@ func readProgram(ctx context.Context, t *trace.Trace) (*program, error) {
 	return &r.program, nil
 }
 
+// resize changes the sizes of requests.
+func (p *program) resize(to func(stack trace.StackID, size uint64) uint64) {
+	if to == nil {
+		return
+	}
+	for i := range p.ops {
+		if o := &p.ops[i]; o.kind == replay.CallAlloc {
+			before := o.size
+			o.size = to(o.stack, o.size)
+			p.peak += max(o.size, before) - before // at least what may be live
+		}
+	}
+}
+
 // listPools lists the private pools of the final state. The file has their
 // names; the names of others are made up.
 func (r *reader) listPools() {

@@ -31,6 +31,10 @@ type Options struct {
 	Devices int // with the same program; 0 is one
 	Seed    uint64
 
+	// Resize returns what is asked for in place of a request of some size, which
+	// stays as it is if Resize is nil.
+	Resize func(stack trace.StackID, size uint64) uint64
+
 	// Progress is called now and then with how much of the work is done.
 	Progress func(done, total int64)
 }
@@ -74,6 +78,7 @@ func Write(ctx context.Context, w io.Writer, t *trace.Trace, o Options) (*Result
 	if err != nil {
 		return nil, err
 	}
+	p.resize(o.Resize)
 	g := &generator{ctx: ctx, trace: t, options: o, program: p, stacks: newStackSource(t, o), settings: settings.Default()}
 	g.options.Devices = max(o.Devices, 1)
 	if t.Settings.Known {

@@ -47,7 +47,7 @@ func Find(t *trace.Trace) *State {
 			"the file ends within the events: its segments are those of a later moment and are not compared",
 		}}
 	}
-	u := undo{trace: t, rules: alloc.RulesOf(t.Settings.Parsed, t.Writer.Assumed()), live: map[uint64]alloc.Block{}, plain: map[uint64]alloc.Segment{}}
+	u := undo{trace: t, rules: alloc.RulesOf(t.Settings.Parsed, t.Writer.Assumed()), live: map[uint64]alloc.Block{}, plain: make(map[uint64]alloc.Segment, len(t.Segments))}
 	for i := range t.Segments {
 		u.final(&t.Segments[i])
 	}
@@ -255,7 +255,7 @@ func (u *undo) contradiction(i int, format string, args ...any) {
 
 // segments lists the state at the beginning.
 func (u *undo) segments() []alloc.Segment {
-	out := slices.Collect(maps.Values(u.plain))
+	out := slices.AppendSeq(make([]alloc.Segment, 0, len(u.plain)), maps.Values(u.plain))
 	u.kinds()
 	// Runs that touch were one.
 	for _, r := range u.mapped {

@@ -22,6 +22,7 @@
 //	pool NAME [use_on_oom] [no_split]
 //	begin POOL [thread=N] | end POOL | close POOL
 //	capture NAME STREAM,... [pool=NAME] | endcapture NAME | release NAME
+//	tenant NAME [guarantee=SIZE] [ceiling=SIZE] [priority=N]; then alloc takes tenant=NAME
 //	checkpoint NAME POOL | restore NAME
 //	complete STREAM | complete all   finish the work behind manual events
 //	fail KIND N                      the N-th driver call of that kind from now on fails

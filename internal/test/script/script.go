@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/alloc/tenant"
 	"github.com/ashlar-mem/ashlar/driver"
 	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/internal/units"
@@ -23,6 +24,8 @@ type Runner struct {
 	// Options are given to the allocators that the device command makes from
 	// now on.
 	Options []alloc.Option
+	// Refused is the last refusal of a tenant's request; nil if there was none.
+	Refused *tenant.OutOfMemoryError
 
 	blocks   map[string]uint64
 	pools    map[string]*alloc.MemPool
@@ -34,6 +37,7 @@ type Runner struct {
 	out      strings.Builder
 	message  string
 	plain    plainStats
+	seats    seats
 }
 
 // route is what a pool and a capture have in common.
@@ -91,7 +95,7 @@ var commands = map[string]struct {
 	"pool": {1, (*Runner).pool}, "begin": {1, (*Runner).begin}, "end": {1, (*Runner).endPool}, "close": {1, (*Runner).close},
 	"capture": {2, (*Runner).capture}, "endcapture": {1, (*Runner).endCapture}, "release": {1, (*Runner).release},
 	"checkpoint": {2, (*Runner).checkpoint}, "restore": {1, (*Runner).restore},
-	"complete": {1, (*Runner).complete}, "fail": {2, (*Runner).fail},
+	"tenant": {1, (*Runner).tenant}, "complete": {1, (*Runner).complete}, "fail": {2, (*Runner).fail},
 	"stats": {1, (*Runner).stats}, "blocks": {0, (*Runner).listBlocks}, "message": {0, (*Runner).lastMessage},
 }
 
@@ -276,6 +280,9 @@ func (r *Runner) alloc(words []string) error {
 	if r.blocks[words[0]] != 0 {
 		return fmt.Errorf("%w: %q is allocated", ErrCommand, words[0])
 	}
+	if done, err := r.allocTenant(words, bytes, stream); done || err != nil {
+		return err
+	}
 	addr, err := r.Allocator.MallocOn(bytes, stream, thread)
 	r.answer(err)
 	if err == nil && addr != 0 {
@@ -290,7 +297,8 @@ func (r *Runner) free(words []string) error {
 		return fmt.Errorf("%w: %q is not allocated", ErrCommand, words[0])
 	}
 	delete(r.blocks, words[0])
-	r.answer(r.Allocator.Free(addr))
+	r.answer(r.allocatorOf(words[0]).Free(addr))
+	delete(r.seats.owner, words[0])
 	return nil
 }
 
@@ -299,12 +307,12 @@ func (r *Runner) record(words []string) error {
 	if err != nil {
 		return err
 	}
-	r.answer(r.Allocator.RecordStream(r.blocks[words[0]], stream))
+	r.answer(r.allocatorOf(words[0]).RecordStream(r.blocks[words[0]], stream))
 	return nil
 }
 
 func (r *Runner) empty([]string) error {
-	r.answer(r.Allocator.EmptyCache())
+	r.answer(r.emptyAll())
 	return nil
 }
 
@@ -381,7 +389,7 @@ func (r *Runner) Finish() error {
 		_ = m.End() // not all of them receive allocations
 	}
 	for name, addr := range r.blocks {
-		if err := r.Allocator.Free(addr); err != nil {
+		if err := r.allocatorOf(name).Free(addr); err != nil {
 			return fmt.Errorf("freeing %s at the end: %w", name, err)
 		}
 	}
@@ -393,7 +401,7 @@ func (r *Runner) Finish() error {
 			_ = m.Release()
 		}
 	}
-	if err := r.Allocator.EmptyCache(); err != nil {
+	if err := r.emptyAll(); err != nil {
 		return fmt.Errorf("emptying the cache at the end: %w", err)
 	}
 	if err := r.Allocator.CheckInvariants(); err != nil {

@@ -24,7 +24,7 @@ func (j Jobs) Answer(ctx context.Context, question string, q url.Values) (any, e
 	switch question {
 	case "":
 		st := j.Server.Status()
-		return newState(&st, now.UnixMicro()), nil
+		return newState(&st, now.UnixMicro(), q.Get("job")), nil
 	case "sketches":
 		return j.sketches(ctx, now)
 	case "curves":
@@ -34,7 +34,7 @@ func (j Jobs) Answer(ctx context.Context, question string, q url.Values) (any, e
 }
 
 // Snapshot opens the snapshot of an alarm.
-func (j Jobs) Snapshot(ctx context.Context, name string) (io.ReadCloser, error) {
+func (j Jobs) Snapshot(ctx context.Context, name string) (io.Reader, error) {
 	r, err := j.Server.Snapshot(ctx, name)
 	if errors.Is(err, hub.ErrNone) {
 		return nil, &view.QuestionError{Err: fmt.Errorf("there is no snapshot %.200q: the history may have come to --max-disk or --keep since", name)}
@@ -49,7 +49,7 @@ type Sketches struct {
 	Jobs    []Sketch `json:"jobs"`
 }
 
-// Sketch is the most of a job's ranks in each piece of time, in bytes; -1 where
+// Sketch is the most of a job's ranks in each piece of time; -1 where
 // nothing is known.
 type Sketch struct {
 	Key       string  `json:"key"`

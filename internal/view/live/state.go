@@ -29,13 +29,16 @@ type Job struct {
 // maxAlarms is how many alarms the page gets.
 const maxAlarms = 300
 
-// newState groups the rows of a state by job, and finds the odd ranks.
-func newState(st *watch.Status, now int64) *State {
+// newState groups the rows of a state by job, and finds the odd ranks. job is the
+// one that is looked at, or empty.
+func newState(st *watch.Status, now int64, job string) *State {
 	out := &State{NowUS: now, Jobs: []Job{}, LostSamples: st.LostSamples, Notes: st.Notes}
 	labels := watch.Labels(st.Runs)
 	at := map[string]int{}
+	looked := map[string]bool{} // sessions of the job
 	for i := range st.Runs {
 		key := st.Runs[i].Job()
+		looked[st.Runs[i].Session] = key == job
 		n, ok := at[key]
 		if !ok {
 			n = len(out.Jobs)
@@ -50,19 +53,22 @@ func newState(st *watch.Status, now int64) *State {
 	slices.SortStableFunc(out.Jobs, func(a, b Job) int { return cmp.Compare(a.Label, b.Label) })
 	out.Alarms = slices.Clone(st.Alarms)
 	slices.Reverse(out.Alarms)
-	// What is raised is never left out before what is over.
-	slices.SortStableFunc(out.Alarms, func(a, b watch.Alarm) int { return over(&a) - over(&b) })
+	// What is raised, or of the job, is never left out before what is neither.
+	slices.SortStableFunc(out.Alarms, func(a, b watch.Alarm) int { return order(&a, looked) - order(&b, looked) })
 	if n := len(out.Alarms) - maxAlarms; n > 0 {
 		out.Alarms, out.OlderAlarms = out.Alarms[:maxAlarms], n
 	}
 	return out
 }
 
-func over(a *watch.Alarm) int {
-	if a.ClearedUS == nil {
+func order(a *watch.Alarm, looked map[string]bool) int {
+	switch {
+	case a.ClearedUS == nil:
 		return 0
+	case looked[a.Session]:
+		return 1
 	}
-	return 1
+	return 2
 }
 
 // findOdd compares the peaks of the ranks that still run and count for themselves.

@@ -6,6 +6,7 @@ waits for torch.gate, so that a test decides what the host sees first.
 """
 import pickle
 import struct
+import sys
 import threading
 import types
 
@@ -264,8 +265,11 @@ def install(torch):
     torch.empty_like = lambda tensor, device, pin_memory: empty(tensor.shape[0], tensor.dtype, device)
     torch.frombuffer = lambda memory, dtype, count, offset: Tensor(Storage(memoryview(memory)[offset:offset + count]), dtype, 0, (count,), (1,))
     torch.nn = types.SimpleNamespace(Module=Module, Parameter=Parameter)
-    register = types.SimpleNamespace(register_optimizer_step_pre_hook=lambda hook: hooks.append(hook) or hook)
-    torch.optim = types.SimpleNamespace(Optimizer=Optimizer, optimizer=register)
+    # As in PyTorch, torch.optim.optimizer is a module that torch.optim has no name for.
+    torch.optim, module = types.ModuleType("torch.optim"), types.ModuleType("torch.optim.optimizer")
+    torch.optim.Optimizer, torch.optim.__path__ = Optimizer, []
+    module.register_optimizer_step_pre_hook = lambda hook: hooks.append(hook) or hook
+    sys.modules.update({"torch.optim": torch.optim, "torch.optim.optimizer": module})
     torch.no_grad = Nothing
     torch.random, torch.cuda.random = Random(), Random()
     torch.get_rng_state, torch.set_rng_state = torch.random.get, torch.random.set

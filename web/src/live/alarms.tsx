@@ -1,9 +1,13 @@
 // What was raised, what was done about it, and the snapshot that explains it.
 
-import { Go, Panel, plural, size, span } from '../shared';
+import { Go, Panel, place, plural, put, size, span } from '../shared';
 import type { Action, Alarm } from '../types/watch.gen';
 import { clock } from './seen';
 import { jobOf, opening, openSnapshot, snapshotLink } from './state';
+
+// few is how many alarms are listed unless all are asked for: a table of hundreds
+// would be drawn anew each second.
+const few = 30;
 
 export function AlarmsPanel({
   alarms,
@@ -19,6 +23,7 @@ export function AlarmsPanel({
   title?: string;
 }) {
   const raised = alarms.filter((a) => a.cleared_us === null).length;
+  const shown = place.value.params['alarms'] === 'all' ? alarms : alarms.slice(0, few);
   return (
     <Panel title={title} name="alarms" aside={alarms.length > 0 ? `${raised} raised, ${alarms.length - raised} cleared` : ''}>
       {alarms.length === 0 ? (
@@ -41,14 +46,21 @@ export function AlarmsPanel({
               </tr>
             </thead>
             <tbody>
-              {alarms.map((a) => (
+              {shown.map((a) => (
                 <Row key={a.id} a={a} now={now} own={own} />
               ))}
             </tbody>
           </table>
         </div>
       )}
-      {older > 0 && <p class="muted small-text">{plural(older, 'older alarm')} not shown: ashlar watch --once --json has them.</p>}
+      {shown.length < alarms.length && (
+        <p>
+          <button class="link" onClick={() => put({ alarms: 'all' })}>
+            Show {alarms.length - shown.length} more
+          </button>
+        </p>
+      )}
+      {older > 0 && shown.length === alarms.length && <p class="muted small-text">{plural(older, 'older alarm')} not shown: ashlar watch --once --json has them.</p>}
     </Panel>
   );
 }

@@ -1,10 +1,10 @@
 // The curves of a job's ranks, with its alarms as marks.
 
-import { Lines, Trouble, Wait, get, place, put, size, useEffect, useMouse, useSignal, words } from '../shared';
+import { Lines, Trouble, Wait, get, place, put, size, useEffect, useMouse, useSignal } from '../shared';
 import type { Alarm } from '../types/watch.gen';
 import type { Curve, Curves, Job } from '../types/live.gen';
 import { clock } from './seen';
-import { openSnapshot, rankName, repeat, several, state } from './state';
+import { openSnapshot, rankName, repeat, several, state, trouble } from './state';
 
 // numbers are those of a sample that are sizes.
 export const numbers = [
@@ -81,19 +81,15 @@ export function Chart({
         const { from, to } = windowAt(state.peek()?.now_us ?? now);
         const ask = (number: string) =>
           get<Curves>('live/curves', { job: job.key, name: number, from_us: Math.max(0, Math.round(from)), to_us: Math.round(to), points }, stop);
-        try {
-          const [a, b] = await Promise.all([ask(name), alone ? ask('active') : null]);
-          got.value = a;
-          ground.value = b;
-          wrong.value = null;
-        } catch (err) {
-          if (!stop.aborted) wrong.value = words(err);
-        }
+        const [a, b] = await Promise.all([ask(name), alone ? ask('active') : null]);
+        got.value = a;
+        ground.value = b;
       },
       () => again,
+      (text) => (wrong.value = text),
     );
   }, [job.key, name, alone, from, to, span]);
-  if (wrong.value) return <Trouble>{wrong.value}</Trouble>;
+  if (wrong.value && !trouble.value) return <Trouble>{wrong.value}</Trouble>;
   if (!got.value) {
     return (
       <div class="curve">
@@ -140,7 +136,9 @@ function Drawn({
     const l = shown[i] ? lineOf(got, i) : null;
     return l ? [{ ...l, name: rankName(r, several(job.ranks)), ...styles[i]!, group: i, thin: job.ranks.length > 8 }] : [];
   });
-  const total = name === 'reserved' || name === 'allocated' || name === 'device_free' ? Math.max(0, ...job.ranks.map((r) => r.device_total_bytes ?? 0)) : 0;
+  const ofDevice = name === 'reserved' || name === 'allocated' || name === 'device_free';
+  const total = ofDevice ? Math.max(0, ...job.ranks.map((r) => r.device_total_bytes ?? 0)) : 0;
+  const limit = ofDevice ? Math.max(0, ...job.ranks.map((r) => r.limit_bytes ?? 0)) : 0;
   const under = ground ? lineOf(ground, 0) : null;
   return (
     <>
@@ -150,7 +148,10 @@ function Drawn({
           ...(under ? { ground: under } : {}),
           from: w.from,
           to: w.to,
-          rules: total > 0 ? [{ bytes: total, text: 'device' }] : [],
+          rules: [
+            { bytes: total, text: 'device' },
+            { bytes: limit, text: 'limit' },
+          ].filter((r) => r.bytes > 0),
           failures: marks.map((a) => a.raised_us),
           ticks: (n) => timeTicks(w.from, w.to, n),
           place: (x) => clock(x, now),

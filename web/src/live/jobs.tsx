@@ -163,7 +163,9 @@ function Row({ x, sketch }: { x: Sum; sketch: Sketch | undefined }) {
         )}
       </th>
       <td class="right num">{sessions === 1 && job.ranks[0]!.world <= 1 ? '-' : x.running === sessions ? count(sessions) : `${x.running} of ${sessions}`}</td>
-      <td>{sketch && <Small sketch={sketch} top={x.total ?? 0} />}</td>
+      <td>
+        <Small sketch={sketch} top={x.total ?? 0} />
+      </td>
       <td class="right num">{x.step ? (x.step[0] === x.step[1] ? count(x.step[1]) : `${count(x.step[0])}–${count(x.step[1])}`) : '-'}</td>
       <td class="right">{bytes(x.allocated)}</td>
       <td class="right">{bytes(x.reserved)}</td>
@@ -186,20 +188,34 @@ const width = 120;
 const height = 22;
 
 // Small is the last two hours: reserved behind allocated. What is not known is a gap.
-function Small({ sketch, top }: { sketch: Sketch; top: number }) {
+// It has its place before it is there, so that the table stays as it is.
+function Small({ sketch, top }: { sketch: Sketch | undefined; top: number }) {
   const [reserved, allocated, ceiling] = useMemo(() => {
+    if (!sketch) return ['', '', null];
     const highest = Math.max(1, ...sketch.reserved_mib, ...sketch.allocated_mib);
     // The device is the top if that leaves something to see.
     const total = top / 2 ** 20;
-    const scale = total > highest && highest > total / 4 ? total : highest * 1.1;
-    return [steps(sketch.reserved_mib, scale), steps(sketch.allocated_mib, scale), highest];
+    const scale = total > highest && highest > total / 2 ? total : highest * 1.1;
+    return [steps(pairs(sketch.reserved_mib), scale), steps(pairs(sketch.allocated_mib), scale), highest];
   }, [sketch, top]);
   return (
-    <svg class="small-curve" width={width} height={height} viewBox={`0 0 ${width} ${height}`} role="img" aria-label={`At most ${size(ceiling * 2 ** 20)} in two hours`}>
-      <path class="reserved" d={reserved} />
-      <path class="allocated" d={allocated} />
+    <svg
+      class="small-curve"
+      width={width}
+      height={height}
+      viewBox={`0 0 ${width} ${height}`}
+      role="img"
+      aria-label={ceiling === null ? 'The last two hours, on their way' : `At most ${size(ceiling * 2 ** 20)} in two hours`}
+    >
+      {ceiling !== null && <path class="reserved" d={reserved} />}
+      {ceiling !== null && <path class="allocated" d={allocated} />}
     </svg>
   );
+}
+
+// pairs puts two pieces of time into one: that is two pixels.
+function pairs(values: readonly number[]): number[] {
+  return values.filter((_, i) => i % 2 === 0).map((v, i) => Math.max(v, values[2 * i + 1] ?? -1));
 }
 
 function steps(values: readonly number[], top: number): string {

@@ -1,10 +1,10 @@
 // The screen Live: jobs that run.
 
-import { Empty, Trouble, Wait, place, provide, useEffect } from '../shared';
+import { Empty, Trouble, Wait, lost, place, provide, useEffect } from '../shared';
 import { AlarmsPanel } from './alarms';
 import { JobScreen } from './job';
 import { JobsScreen } from './jobs';
-import { chosen, follow, opening, openSnapshot, state, trouble } from './state';
+import { chosen, follow, opening, openSnapshot, refused, state, trouble } from './state';
 
 function Live() {
   useEffect(follow, []);
@@ -14,7 +14,8 @@ function Live() {
   }, [snapshot]);
   return (
     <div class="overview live" tabIndex={-1}>
-      {trouble.value && <Trouble>{trouble.value}</Trouble>}
+      {trouble.value && !lost.value && <Trouble>{trouble.value}</Trouble>}
+      {refused.value && <Trouble onClose={() => (refused.value = null)}>{refused.value}</Trouble>}
       {opening.value && <Wait>Reading the snapshot {opening.value}</Wait>}
       <Body />
     </div>

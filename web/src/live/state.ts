@@ -6,14 +6,15 @@ import type { Job, Sketch, Sketches, State } from '../types/live.gen';
 import type { Runs } from '../types/view.gen';
 
 export const state = signal<State | null>(null);
-export const trouble = signal<string | null>(null);
+export const trouble = signal<string | null>(null); // why there is no newer state
+export const refused = signal<string | null>(null); // why a snapshot is not opened
 export const sketches = signal<ReadonlyMap<string, Sketch>>(new Map());
 
 const second = 1000;
 
 // repeat calls f, waits, and calls it again, until the function that it returns is
 // called. A page that nobody sees asks for nothing.
-export function repeat(f: (stop: AbortSignal) => Promise<void>, wait: () => number): () => void {
+export function repeat(f: (stop: AbortSignal) => Promise<void>, wait: () => number, failed: (text: string | null) => void): () => void {
   const stop = new AbortController();
   let timer = 0;
   const turn = async () => {
@@ -22,9 +23,9 @@ export function repeat(f: (stop: AbortSignal) => Promise<void>, wait: () => numb
     const began = Date.now();
     try {
       await f(stop.signal);
-      trouble.value = null;
+      failed(null);
     } catch (err) {
-      if (!aborted(err)) trouble.value = words(err);
+      if (!aborted(err)) failed(words(err));
     }
     if (!stop.signal.aborted) timer = setTimeout(turn, Math.max(100, wait() - (Date.now() - began)));
   };
@@ -42,8 +43,9 @@ export function repeat(f: (stop: AbortSignal) => Promise<void>, wait: () => numb
 export function follow(): () => void {
   const ends = [
     repeat(
-      async (stop) => void (state.value = await get<State>('live', {}, stop)),
+      async (stop) => void (state.value = await get<State>('live', { job: place.value.params['job'] }, stop)),
       () => second,
+      (text) => (trouble.value = text),
     ),
     repeat(
       async (stop) => {
@@ -51,6 +53,7 @@ export function follow(): () => void {
         sketches.value = new Map(got.jobs.map((j) => [j.key, j]));
       },
       () => 30 * second,
+      () => {}, // the state says what is wrong
     ),
   ];
   return () => ends.forEach((end) => end());
@@ -81,13 +84,14 @@ export const opening = signal<string | null>(null);
 export async function openSnapshot(name: string): Promise<void> {
   if (opening.value) return;
   opening.value = name;
+  refused.value = null;
   try {
     const got = (await (await ask('live/open', { snapshot: name }, { method: 'POST' })).json()) as { runs: number[] };
     runs.value = (await get<Runs>('runs')).runs;
     if (place.value.params['snapshot']) put({ snapshot: null });
     if (got.runs[0] !== undefined) visit(got.runs[0], 'overview', {});
   } catch (err) {
-    trouble.value = words(err);
+    refused.value = words(err);
     put({ snapshot: null });
   } finally {
     opening.value = null;

@@ -27,6 +27,14 @@ export interface Device {
   settings: string;
 }
 
+export interface Exercise {
+  name: string;
+  title: string;
+  text: string;
+  lines: string[];
+  questions: Question[];
+}
+
 export interface Experiment {
   name: string;
   title: string;
@@ -62,8 +70,14 @@ export interface Moment {
   num_ooms: number;
   segments: Segment[];
   blocks: Block[];
+  tenants: Tenant[];
   touched: Touched | null;
   next_name: string;
+}
+
+export interface Question {
+  text: string;
+  unit: string;
 }
 
 export interface Segment {
@@ -75,6 +89,7 @@ export interface Segment {
   pool: readonly [number, number];
   type: string;
   expandable: boolean;
+  tenant: string;
   blocks: (readonly [number, number, number, number, number])[];
 }
 
@@ -92,6 +107,13 @@ export interface Step {
   reserved_bytes: number;
   allocated_bytes: number;
   active_bytes: number;
+}
+
+export interface Tenant {
+  name: string;
+  reserved_bytes: number;
+  guarantee_bytes: number;
+  ceiling_bytes: number;
 }
 
 export interface Touched {

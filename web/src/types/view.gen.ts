@@ -1,7 +1,7 @@
 // Made by make web from the Go types of internal/view. Do not edit.
 
 import type { Category, Confidence } from './findings.gen';
-import type { Experiment } from './playground.gen';
+import type { Exercise, Experiment } from './playground.gen';
 import type { Amount } from './timeline.gen';
 import type { WorstChoice } from './tune.gen';
 import type { Result } from './whatif.gen';
@@ -216,6 +216,7 @@ export interface Lessons {
   max_stream: number;
   default_device: string;
   experiments: Experiment[];
+  exercises: Exercise[];
 }
 
 export interface Limit {

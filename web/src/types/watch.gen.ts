@@ -48,6 +48,7 @@ export interface RunStatus {
   peak_allocated_bytes: number | null;
   peak_reserved_bytes: number | null;
   device_total_bytes: number | null;
+  limit_bytes: number | null;
   step_us: number | null;
   num_alloc_retries: number | null;
   num_ooms: number | null;

@@ -67,6 +67,7 @@ typedef struct device {
 	u64 total, used, others; // others: of used, what other processes hold
 	int retained; // shares of the primary context
 	int sticky;   // code that every call fails with after broken work
+	u64 no_reuse[3]; // of its attributes 1 to 3: reuse is on at first
 	u64 threshold, pool_reserved, pool_reserved_high, pool_used, pool_used_high;
 } device;
 

@@ -263,6 +263,10 @@ static u64 *pool_attribute(device *pool, int attribute)
 CUresult cuMemPoolGetAttribute(device *pool, int attribute, u64 *to)
 {
 	BEGIN("cuMemPoolGetAttribute");
+	if (is_pool(pool) && attribute >= 1 && attribute <= 3) {
+		*(int *)to = !pool->no_reuse[attribute - 1];
+		END(OK);
+	}
 	u64 *from = pool_attribute(pool, attribute);
 	if (!from)
 		END(INVALID_VALUE);
@@ -273,6 +277,10 @@ CUresult cuMemPoolGetAttribute(device *pool, int attribute, u64 *to)
 CUresult cuMemPoolSetAttribute(device *pool, int attribute, u64 *value)
 {
 	BEGIN("cuMemPoolSetAttribute");
+	if (is_pool(pool) && attribute >= 1 && attribute <= 3) {
+		pool->no_reuse[attribute - 1] = !*(int *)value;
+		END(OK);
+	}
 	if (!pool_attribute(pool, attribute) || attribute == 5 || attribute == 7 || (attribute != 4 && *value))
 		END(INVALID_VALUE); // the highs can only be set to 0
 	switch (attribute) {

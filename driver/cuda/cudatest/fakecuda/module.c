@@ -34,6 +34,12 @@ static void sum(const u64 *a)
 		*(u64 *)a[2] += ((u64 *)a[0])[i];
 }
 
+static void gather(const u64 *a)
+{
+	for (u64 i = 0; i < a[2]; i++)
+		*(u64 *)a[4] += ((u64 *)a[0])[(a[3] ? i * a[3] : word(0, i)) % a[1]];
+}
+
 typedef struct { const char *name; kernel fn; int args, memory; } function;
 
 static const function functions[] = {
@@ -41,6 +47,7 @@ static const function functions[] = {
 	{ "ashlar_write", write_pattern, 3, 1 },
 	{ "ashlar_check", check_pattern, 4, 1 },
 	{ "ashlar_sum", sum, 3, 1 },
+	{ "ashlar_gather", gather, 5, 1 },
 };
 
 typedef struct { u64 magic; char *text; } module;

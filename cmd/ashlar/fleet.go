@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ashlar-mem/ashlar/internal/fleet"
+	"github.com/ashlar-mem/ashlar/internal/hub"
+	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
+)
+
+func newFleet(std stdio) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "fleet",
+		Short: "Analyse the snapshots of many ranks, runs and commits",
+		Long: `Fleet keeps snapshots, dumps and messages of many ranks, runs and commits, has
+workers analyse each of them once, and answers questions over all of them: which
+rank is odd, which commit grew, how many causes the failures have.
+
+Everything is in a folder, which one process serves to the others; ashlar watch
+has its history there, too, and the snapshots of its alarms are in the fleet. With
+--hub it is in a NATS cluster. docs/fleet.md has the columns, the figures and
+examples for systemd, Slurm and Kubernetes.`,
+		Example: "  ashlar fleet add snapshots/ --run llama-7b --commit 1f0c2ab\n" +
+			"  ashlar fleet serve\n" +
+			"  ashlar fleet growth llama-7b\n" +
+			"  ashlar fleet causes --since 7d",
+		Args: cobra.ArbitraryArgs,
+		RunE: noCommand,
+	}
+	cmd.AddCommand(newFleetAdd(std), newFleetServe(std), newFleetWork(std), newFleetChild(std))
+	cmd.AddCommand(newFleetStatus(std), newFleetQuery(std), newFleetRanks(std), newFleetGrowth(std), newFleetCauses(std), newFleetTune(std))
+	cmd.AddCommand(newFleetRedo(std), newFleetCheck(std), newFleetRemove(std))
+	return cmd
+}
+
+func addJSONFlag(cmd *cobra.Command, asJSON *bool) {
+	cmd.Flags().BoolVar(asJSON, "json", false, "print one JSON document")
+}
+
+// fleet opens the fleet.
+func (o *storeFlags) fleet(ctx context.Context, f func(*fleet.Store) error) error {
+	return o.fleetWith(ctx, hub.Options{}, func(_ *hub.Hub, st *fleet.Store) error { return f(st) })
+}
+
+// fleetWith is fleet for those who need more of the hub.
+func (o *storeFlags) fleetWith(ctx context.Context, options hub.Options, f func(*hub.Hub, *fleet.Store) error) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	h, err := o.open(ctx, options)
+	if err != nil {
+		return failure{err}
+	}
+	defer h.Close()
+	st, err := fleet.Open(ctx, h)
+	if err != nil {
+		return failure{err}
+	}
+	return f(h, st)
+}
+
+// tagsFlag is KEY=VALUE, any number of times.
+type tagsFlag map[string]string
+
+func (f *tagsFlag) Set(s string) error {
+	key, value, err := fleet.ParseTag(s)
+	if err != nil {
+		return err
+	}
+	if *f == nil {
+		*f = tagsFlag{}
+	}
+	(*f)[key] = value
+	return nil
+}
+
+func (f *tagsFlag) Type() string   { return "KEY=VALUE" }
+func (f *tagsFlag) String() string { return "" }
+
+func newFleetAdd(std stdio) *cobra.Command {
+	var (
+		store  storeFlags
+		o      fleet.AddOptions
+		tags   tagsFlag
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "add FILE|DIR|GLOB...",
+		Short: "Add snapshots, dumps or messages to the fleet",
+		Long: `Add takes snapshots, dumps of memory_stats() and out-of-memory messages into the
+fleet, where workers analyse them. A file is known by its SHA-256: adding it twice
+is adding it once. What the recorder wrote into a file (run, attempt, rank, world,
+commit, tags) is known; flags win over it.
+
+A file that is none of these is refused; one that is damaged is taken, and
+ashlar fleet status says so.
+
+Exit status: 0 all files are in the fleet; 2 one was refused, a flag is wrong, or
+the store cannot be used.`,
+		Example: "  ashlar fleet add snapshots/ --run llama-7b --commit $(git rev-parse HEAD)\n" +
+			"  ashlar fleet add --by-path /shared/run7/*.pickle --tag cluster=a",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("add needs a FILE")
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&o.Run, "run", "", "`NAME` of the run")
+	flags.StringVar(&o.Commit, "commit", "", "`SHA` of the code")
+	flags.Var(&tags, "tag", "a tag; may be given several times")
+	flags.BoolVar(&o.ByPath, "by-path", false, "copy nothing: workers read the files where they are, on shared storage")
+	store.addServer(cmd)
+	addJSONFlag(cmd, &asJSON)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.Tags = tags
+		files, _, err := input.Expand(args)
+		if err != nil {
+			return failure{err}
+		}
+		quietPipe()
+		return store.fleet(cmd.Context(), func(st *fleet.Store) error {
+			p := startProgress(std, len(files), "files added")
+			added, err := st.Add(cmd.Context(), files, o, func(done int) { p.update(done, len(files)) })
+			p.stop()
+			if err != nil {
+				return failure{err}
+			}
+			err = printAnswer(std, asJSON, added, func(w io.Writer) error { return text.FleetAdded(w, &added, std.style()) })
+			if err == nil && len(added.Refused) > 0 {
+				err = status(exitInput)
+			}
+			return err
+		})
+	}
+	return cmd
+}

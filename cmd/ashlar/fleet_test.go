@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ashlar-mem/ashlar/internal/fleet"
+)
+
+func fleetCommand(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	code = execute(t.Context(), stdio{out: &out, err: &err}, append([]string{"fleet"}, args...))
+	return code, out.String(), err.String()
+}
+
+// What is wrong is said in one line, and nothing is half done.
+func TestFleetWrong(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("no snapshot"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store := filepath.Join(dir, "store")
+	for _, x := range []struct{ args, want string }{
+		{"query --where nope>1 --dir " + store, `there is no column "nope"`},
+		{"query --show peak_reserved_byte --dir " + store, "did you mean peak_reserved_bytes"},
+		{"query -o table.csv --dir " + store, ".parquet"},
+		{"status --hub nats://127.0.0.1:1", "cannot be opened"},
+		{"status --hub nats://127.0.0.1:1 --creds " + file + "x", "credentials"},
+		{"status --hub nats://127.0.0.1:1 --dir " + store, "leave --dir out"},
+		{"status --token-file " + file, "--hub"},
+		{"status --dir " + file, "folder"},
+		{"add", "needs a FILE"},
+		{"add --tag x " + file + " --dir " + store, "KEY=VALUE"},
+		{"add " + filepath.Join(dir, "*.none") + " --dir " + store, "no file matches"},
+		{"ranks none --dir " + store, "none"},
+		{"rm 123456 --dir " + store, "0 files"},
+		{"serve --listen 0.0.0.0:0 --dir " + store, "other machines"},
+		{"serve --cert " + file + " --dir " + store, "--listen"},
+		{"work -j 0 --dir " + store, "-j 0"},
+		{"tune none --dir " + store, "none"},
+		{"statu", "did you mean status"},
+	} {
+		code, _, stderr := fleetCommand(t, strings.Fields(x.args)...)
+		if code != exitInput || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, x.want) {
+			t.Errorf("%s: status %d, %q", x.args, code, stderr)
+		}
+	}
+}
+
+// A file is added once; one that is none is refused.
+func TestFleetAdd(t *testing.T) {
+	dir := t.TempDir()
+	junk := filepath.Join(dir, "junk")
+	if err := os.WriteFile(junk, []byte("nothing"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"add", "--json", "--dir", filepath.Join(dir, "store"), "--run", "r", "../../testdata/variety/ring.pickle.gz"}
+	for i, want := range []fleet.Added{{Added: 1}, {Known: 1}, {Known: 1, Refused: []fleet.Refused{{File: junk}}}} {
+		wantCode := exitOK
+		if i == 2 {
+			args, wantCode = append(args, junk), exitInput
+		}
+		code, stdout, stderr := fleetCommand(t, args...)
+		var got fleet.Added
+		if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+			t.Fatalf("%v: %q, %q", err, stdout, stderr)
+		}
+		if code != wantCode || got.Added != want.Added || got.Known != want.Known || len(got.Refused) != len(want.Refused) {
+			t.Errorf("status %d, %+v, want %+v", code, got, want)
+		}
+	}
+	code, stdout, _ := fleetCommand(t, "check", "--dir", filepath.Join(dir, "store"))
+	if code != exitBad || !strings.Contains(stdout, "1 wrong") {
+		t.Errorf("a file without answers: status %d, %q", code, stdout)
+	}
+	if code, stdout, _ := fleetCommand(t, "rm", "--run", "r", "--dir", filepath.Join(dir, "store")); code != exitOK || stdout != "1 files removed\n" {
+		t.Errorf("status %d, %q", code, stdout)
+	}
+	if code, stdout, _ := fleetCommand(t, "check", "--dir", filepath.Join(dir, "store")); code != exitOK {
+		t.Errorf("after the removal: status %d, %q", code, stdout)
+	}
+}

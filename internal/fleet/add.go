@@ -1,0 +1,187 @@
+package fleet
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/internal/hub"
+	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/watch"
+)
+
+// AddOptions say what is known of files that are added.
+type AddOptions struct {
+	Run    string
+	Commit string
+	Tags   map[string]string
+	ByPath bool // the files stay where they are; workers read them there
+}
+
+// Added is what became of files.
+type Added struct {
+	Added   int       `json:"added"`
+	Known   int       `json:"known"` // were there already
+	Refused []Refused `json:"refused"`
+}
+
+// Refused is a file that was not taken.
+type Refused struct {
+	File  string `json:"file"`
+	Error string `json:"error"`
+}
+
+// Add adds files. One that cannot be used is refused; an error is that of the
+// store, and what was added before it stays.
+func (st *Store) Add(ctx context.Context, files []string, o AddOptions, progress func(done int)) (Added, error) {
+	out := Added{Refused: []Refused{}}
+	for i, path := range files {
+		added, err := st.addFile(ctx, path, o)
+		var refusal *refusal
+		switch {
+		case errors.As(err, &refusal):
+			out.Refused = append(out.Refused, Refused{path, refusal.Error()})
+		case err != nil:
+			return out, err
+		case added:
+			out.Added++
+		default:
+			out.Known++
+		}
+		progress(i + 1)
+	}
+	return out, nil
+}
+
+// AddOne adds a file if it is not in the fleet, and returns its hash.
+func (st *Store) AddOne(ctx context.Context, path string) (hash string, err error) {
+	if _, err := st.addFile(ctx, path, AddOptions{}); err != nil {
+		return "", err
+	}
+	hash, _, err = hashFile(path)
+	return hash, err
+}
+
+// refusal is what is wrong with a file, not with the store.
+type refusal struct{ error }
+
+func refuse(format string, args ...any) error { return &refusal{fmt.Errorf(format, args...)} }
+
+// addFile adds one file. It reports false if the fleet has it.
+func (st *Store) addFile(ctx context.Context, path string, o AddOptions) (added bool, err error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return false, refuse("%s is no ordinary file: write it to one first", path)
+	}
+	if err := input.Plausible(ctx, path); err != nil {
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		return false, &refusal{err}
+	}
+	f := &File{Name: path, Run: o.Run, Commit: o.Commit, Tags: o.Tags, AddedUS: st.now().UnixMicro()}
+	if f.Hash, f.Bytes, err = hashFile(path); err != nil {
+		return false, &refusal{err}
+	}
+	if o.ByPath {
+		if f.Path, err = filepath.Abs(path); err != nil {
+			return false, &refusal{err}
+		}
+	}
+	if known, err := st.known(ctx, f.Hash); known || err != nil {
+		return false, err
+	}
+	if !o.ByPath {
+		if err := st.upload(ctx, f, path); err != nil {
+			return false, err
+		}
+	}
+	return st.enter(ctx, f)
+}
+
+// enter puts a file whose bytes are stored into the fleet. It reports false if
+// the fleet has it.
+func (st *Store) enter(ctx context.Context, f *File) (added bool, err error) {
+	switch err := create(ctx, st.files, f.Hash, f); {
+	case errors.Is(err, hub.ErrMoved):
+		added = false
+	case err != nil:
+		return false, err
+	default:
+		added = true
+	}
+	return added, st.enqueue(ctx, f.Hash)
+}
+
+// AddAlarm enters a snapshot of watch, which stays where it is.
+func (st *Store) AddAlarm(ctx context.Context, s watch.StoredSnapshot) error {
+	number := func(n int) *int64 {
+		v := int64(n)
+		return &v
+	}
+	_, err := st.enter(ctx, &File{
+		Hash: s.SHA256, Name: s.Name, Bytes: s.Bytes, Alarm: s.Name, AddedUS: st.now().UnixMicro(),
+		Run: s.Job.Run, Attempt: number(s.Job.Attempt), Rank: number(s.Job.Rank), World: number(s.Job.World),
+		Commit: s.Job.Commit, Tags: s.Job.Tags, Host: s.Job.Host,
+	})
+	return err
+}
+
+// known reports whether the fleet has a file. If whoever added it was cut off
+// before the queue had it, that is made up for.
+func (st *Store) known(ctx context.Context, hash string) (bool, error) {
+	switch _, err := st.files.Last(ctx, hash); {
+	case errors.Is(err, hub.ErrNone):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	_, err := st.rows.Last(ctx, rowSubject(hash))
+	if errors.Is(err, hub.ErrNone) {
+		err = st.enqueue(ctx, hash)
+	}
+	return true, err
+}
+
+// upload copies a file into the store. The file must still be the one that was
+// hashed.
+func (st *Store) upload(ctx context.Context, f *File, path string) error {
+	r, err := os.Open(path)
+	if err != nil {
+		return &refusal{err}
+	}
+	defer r.Close()
+	h := sha256.New()
+	if err := st.objects.Put(ctx, f.Hash, io.TeeReader(r, h)); err != nil {
+		return fmt.Errorf("%s is not added: %w", path, err)
+	}
+	if hex.EncodeToString(h.Sum(nil)) != f.Hash {
+		return errors.Join(refuse("%s changed while it was read: add it again when it is complete", path), st.objects.Delete(ctx, f.Hash))
+	}
+	return nil
+}
+
+func hashFile(path string) (hash string, size int64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	size, err = io.Copy(h, f)
+	return hex.EncodeToString(h.Sum(nil)), size, err
+}
+
+// ParseTag reads KEY=VALUE.
+func ParseTag(s string) (key, value string, err error) {
+	key, value, ok := strings.Cut(s, "=")
+	if !ok || key == "" {
+		return "", "", fmt.Errorf("write KEY=VALUE")
+	}
+	return key, value, nil
+}

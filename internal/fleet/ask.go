@@ -1,0 +1,150 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/internal/fleet/answers"
+	"github.com/ashlar-mem/ashlar/internal/hub"
+)
+
+// A server has the rows of all files in memory and answers for those who would
+// have to read them first.
+const askSubject = "ashlar.ask"
+
+// Question is one over all files. Exactly one of its fields is given.
+type Question struct {
+	Ranks  *RanksQuestion        `json:"ranks,omitempty"`
+	Growth *GrowthQuestion       `json:"growth,omitempty"`
+	Causes *CausesQuestion       `json:"causes,omitempty"`
+	Status *StatusQuestion       `json:"status,omitempty"`
+	Query  *answers.QueryOptions `json:"query,omitempty"`
+}
+
+// RanksQuestion asks for the odd ranks of a run.
+type RanksQuestion struct {
+	Run string `json:"run"`
+}
+
+// GrowthQuestion asks for the commits that grew; of all runs if Run is empty.
+type GrowthQuestion struct {
+	Run string `json:"run"`
+}
+
+// CausesQuestion asks for the causes of failures since a time.
+type CausesQuestion struct {
+	SinceUS int64 `json:"since_us"`
+}
+
+// StatusQuestion asks how the fleet is.
+type StatusQuestion struct{}
+
+// answer answers from the files that are known.
+func (x *Index) answer(ctx context.Context, q *Question) (any, error) {
+	switch {
+	case q.Ranks != nil:
+		return answers.Ranks(x.Entries(), q.Ranks.Run)
+	case q.Growth != nil:
+		return answers.Growth(ctx, x.Entries(), q.Growth.Run)
+	case q.Causes != nil:
+		return answers.Causes(ctx, x.Entries(), q.Causes.SinceUS)
+	case q.Status != nil:
+		return x.status(ctx)
+	case q.Query != nil:
+		asked, err := answers.NewQuery(*q.Query)
+		if err != nil {
+			return nil, err
+		}
+		return asked.Run(x.Entries()), nil
+	}
+	return nil, errors.New("the server does not know the question; update ashlar there")
+}
+
+// The first byte of a reply says what follows.
+const (
+	replyJSON   = 'j' // compressed
+	replyError  = 'e' // a text
+	replyObject = 'o' // the name of an object with what is too long for a message
+)
+
+// askTime is how long a server may take to answer.
+const askTime = 10 * time.Minute
+
+// reply answers a question of another process.
+func (x *Index) reply(ctx context.Context, question []byte) []byte {
+	data, err := x.replyJSON(ctx, question)
+	if err == nil && len(data) > x.store.hub.MaxMessage()-1024 {
+		name := "answer-" + rand.Text()
+		err = x.store.objects.Put(ctx, name, bytes.NewReader(data))
+		data = append([]byte{replyObject}, name...)
+	}
+	if err != nil {
+		return append([]byte{replyError}, err.Error()...)
+	}
+	return data
+}
+
+// fetchReply reads an answer that was too long, and removes it.
+func (st *Store) fetchReply(ctx context.Context, name string) ([]byte, error) {
+	r, err := st.objects.Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(r)
+	return data, errors.Join(err, st.objects.Delete(ctx, name))
+}
+
+func (x *Index) replyJSON(ctx context.Context, question []byte) ([]byte, error) {
+	var q Question
+	if err := json.Unmarshal(question, &q); err != nil {
+		return nil, err
+	}
+	if err := x.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	a, err := x.answer(ctx, &q)
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(a)
+	return encoder().EncodeAll(data, []byte{replyJSON}), err
+}
+
+// Ask puts a question to the server of the fleet, or answers it here if none
+// runs. The answer is its document as JSON.
+func (st *Store) Ask(ctx context.Context, q Question) (json.RawMessage, error) {
+	data, err := json.Marshal(q)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := st.hub.Ask(ctx, askSubject, data, askTime)
+	if errors.Is(err, hub.ErrNobody) {
+		x, err := NewIndex(ctx, st)
+		if err != nil {
+			return nil, err
+		}
+		a, err := x.answer(ctx, &q)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(a)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the server of the fleet does not answer: %w", err)
+	}
+	if len(reply) > 0 && reply[0] == replyObject {
+		if reply, err = st.fetchReply(ctx, string(reply[1:])); err != nil {
+			return nil, err
+		}
+	}
+	if len(reply) == 0 || reply[0] != replyJSON {
+		return nil, errors.New(string(reply[min(1, len(reply)):]))
+	}
+	return decoder().DecodeAll(reply[1:], nil)
+}

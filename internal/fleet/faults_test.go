@@ -1,0 +1,198 @@
+//go:build linux
+
+package fleet
+
+import (
+	"errors"
+	"flag"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/internal/hub"
+)
+
+// long is what make fleet-faults sets.
+var long = flag.Bool("long", false, "more files, more faults")
+
+// skipShort leaves a test out where TestFaults has the same code under the race
+// detector.
+func skipShort(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the processes do nothing that they do not do in TestFaults")
+	}
+}
+
+// Processes of a fleet in a folder are killed: workers, the hub, and the adder;
+// one freezes for longer than its job may take, and commits late; the clock of
+// another is wrong.
+func TestFaults(t *testing.T) {
+	files, hubKills, workerKills := 24, 2, 2
+	if *long {
+		files, hubKills, workerKills = 1000, 5, 60
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	dir, pattern := t.TempDir(), makeFiles(t, t.TempDir(), files)
+	served := start(t, "hub", "-dir", dir)
+	adder := start(t, "add", "-dir", dir, "-files", pattern, "-jump", "-48h")
+	workers := []*process{start(t, "work", "-dir", dir), start(t, "work", "-dir", dir)}
+	time.Sleep(300 * time.Millisecond)
+	adder.restart()
+	for i := range workerKills {
+		time.Sleep(time.Duration(random.IntN(800)) * time.Millisecond)
+		workers[random.IntN(len(workers))].restart()
+		if i*hubKills/workerKills != (i+1)*hubKills/workerKills {
+			served.restart()
+		}
+	}
+	workers[0].signal(syscall.SIGSTOP)
+	time.Sleep(3 * time.Second) // the job goes to another one after 1 s
+	workers[0].signal(syscall.SIGCONT)
+	if err := adder.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	st := openStore(t, hub.Options{Dir: dir})
+	await(t, st, files)
+	verify(t, st, pattern)
+}
+
+// A worker and an adder lose their connection to a server elsewhere.
+func TestNetwork(t *testing.T) {
+	skipShort(t)
+	files, cut := 12, 2*time.Second
+	if *long {
+		files, cut = 100, 30*time.Second
+	}
+	url := startServer(t)
+	p := newProxy(t, url)
+	pattern := makeFiles(t, t.TempDir(), files)
+	st := openStore(t, hub.Options{URL: url})
+	adder := start(t, "add", "-hub", p.url(), "-files", pattern)
+	start(t, "work", "-hub", p.url())
+	await(t, st, 2)
+	p.cut(cut)
+	if err := adder.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	await(t, st, files)
+	verify(t, st, pattern)
+}
+
+// Three servers hold three copies; the one that leads is killed and comes back
+// empty.
+func TestCluster(t *testing.T) {
+	if !*long {
+		t.Skip("three servers take a while to agree")
+	}
+	const files = 60
+	nodes, url := startCluster(t)
+	pattern := makeFiles(t, t.TempDir(), files)
+	start(t, "work", "-hub", url)
+	adder := start(t, "add", "-hub", url, "-files", pattern)
+	st := openStore(t, hub.Options{URL: url})
+	await(t, st, 5)
+	state, err := st.results.State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := nodes[state.Leader]
+	if lost == nil {
+		t.Fatalf("no server is called %q", state.Leader)
+	}
+	lost.kill()
+	if err := os.RemoveAll(lost.dir); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * time.Second)
+	lost.start()
+	if err := adder.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	await(t, st, files)
+	verify(t, st, pattern)
+	for {
+		state, err := st.results.State(t.Context())
+		if err == nil && state.Behind == 0 {
+			break
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// Nothing is half done when the disk is full, and work goes on when it is not.
+func TestFull(t *testing.T) {
+	skipShort(t)
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=160m"); err != nil {
+		t.Skipf("a small disk cannot be made: %v", err)
+	}
+	t.Cleanup(func() { syscall.Unmount(dir, 0) })
+	pattern := makeFiles(t, t.TempDir(), 8)
+	served := start(t, "hub", "-dir", filepath.Join(dir, "store"))
+	st := openStore(t, hub.Options{Dir: filepath.Join(dir, "store")})
+	filler := filepath.Join(dir, "filler")
+	if err := os.WriteFile(filler, make([]byte, 120<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err := st.Add(t.Context(), files, AddOptions{}, func(int) {}); !errors.Is(err, hub.ErrFull) || a.Added != 0 {
+		t.Errorf("added to a full disk: %+v, %v", a, err)
+	}
+	adder := start(t, "add", "-dir", filepath.Join(dir, "store"), "-files", pattern)
+	start(t, "work", "-dir", filepath.Join(dir, "store"))
+	time.Sleep(time.Second)
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	if err := adder.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	await(t, st, len(files))
+	verify(t, st, pattern)
+	served.kill()
+}
+
+// A file that kills its worker, and one that outlives it, are set aside after
+// three tries; the others are not kept waiting.
+func TestAside(t *testing.T) {
+	dir, at := t.TempDir(), t.TempDir()
+	pattern := makeFiles(t, at, 0)
+	st := openStore(t, hub.Options{Dir: dir})
+	for _, what := range []string{"kill", "sleep", "no", "none"} {
+		text := "poison: " + what + "\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB of which 10.00 MiB is free.\n"
+		if err := os.WriteFile(at+"/0000-"+what+".log", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := roleFlags{files: pattern}
+	if err := f.addFiles(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	start(t, "work", "-dir", dir, "-max-time", "2s")
+	await(t, st, 4)
+	x, err := NewIndex(t.Context(), st)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := x.status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Problems) != 2 || !s.Problems[0].Aside || !s.Problems[1].Aside || s.Analysed != 4 || s.Failed != 2 {
+		t.Errorf("%+v", s)
+	}
+	for i, want := range []string{
+		"set aside after 3 tries: its worker died: signal: killed",
+		"set aside after 3 tries: it took longer than 2s",
+	} {
+		if s.Problems[i].Error != want {
+			t.Errorf("%q, want %q", s.Problems[i].Error, want)
+		}
+	}
+}

@@ -1,0 +1,165 @@
+//go:build linux
+
+package fleet
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/internal/hub"
+)
+
+// filled is a fleet of some files that are analysed in this process.
+func filled(t *testing.T, n int) (*Store, []string) {
+	t.Helper()
+	st := openStore(t, hub.Options{Dir: t.TempDir()})
+	files, err := filepath.Glob(makeFiles(t, t.TempDir(), n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err := st.Add(t.Context(), files, AddOptions{Run: "r"}, func(int) {}); err != nil || a.Added != n {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	for _, path := range files {
+		a, err := Analyse(t.Context(), path, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hash, _, err := hashFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second does nothing
+			if err := st.commit(t.Context(), hash, a); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := st.queue.Remove(t.Context(), hash); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return st, files
+}
+
+func TestAdd(t *testing.T) {
+	st, files := filled(t, 4)
+	junk := filepath.Join(t.TempDir(), "junk")
+	if err := os.WriteFile(junk, []byte("nothing"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, err := st.Add(t.Context(), []string{files[0], junk, junk + "x"}, AddOptions{}, func(int) {})
+	if err != nil || a.Added != 0 || a.Known != 1 || len(a.Refused) != 2 || a.Refused[0].File != junk || !strings.Contains(a.Refused[1].Error, "junkx") {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if q, err := st.queue.State(t.Context()); err != nil || q != (hub.QueueState{}) {
+		t.Errorf("a file that is analysed is queued: %+v, %v", q, err)
+	}
+}
+
+// What is damaged or missing is found.
+func TestCheck(t *testing.T) {
+	ctx := t.Context()
+	st, files := filled(t, 4)
+	check := func(want string) {
+		t.Helper()
+		c, err := st.Check(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, w := range c.Wrong {
+			got = append(got, filepath.Base(w.File)+": "+w.Error)
+		}
+		if strings.Join(got, "\n") != want || c.Files != 4 || c.Results != 8 && want == "" {
+			t.Errorf("%+v, want %q", c, want)
+		}
+	}
+	check("")
+	hash, _, err := hashFile(files[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.objects.Put(ctx, hash, strings.NewReader("other bytes")); err != nil {
+		t.Fatal(err)
+	}
+	check("0001.pickle.gz: its bytes are damaged: remove it, and add it again")
+	if err := st.Remove(ctx, hash); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := st.Add(ctx, files, AddOptions{}, func(int) {}); err != nil || a.Added != 1 || a.Known != 3 {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	check("0001.pickle.gz: it has not been analysed by this version: ashlar fleet redo does it, when workers run")
+}
+
+// Redo asks again only what has no answer, or failed.
+func TestRedo(t *testing.T) {
+	ctx := t.Context()
+	st, files := filled(t, 3)
+	if n, err := st.Redo(ctx); err != nil || n != 0 {
+		t.Errorf("%d, %v", n, err)
+	}
+	hash, _, err := hashFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.forget(ctx, hash); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.commit(ctx, hash, failedAnalysis("set aside", true)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := st.Redo(ctx); err != nil || n != 1 {
+		t.Errorf("%d, %v", n, err)
+	}
+	x, err := NewIndex(ctx, st)
+	if err != nil || len(x.Entries()) != 2 || len(x.missing()) != 1 {
+		t.Errorf("%d entries, %v", len(x.Entries()), err)
+	}
+}
+
+// The oldest go first, and an index sees that they have gone.
+func TestRetention(t *testing.T) {
+	ctx := t.Context()
+	st, _ := filled(t, 4)
+	x, err := NewIndex(ctx, st)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := x.oldestFirst()[0].Hash
+	disk, err := st.disk(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.tidy(ctx, x, Retention{MaxDisk: uint64(disk) - 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Refresh(ctx); err != nil || len(x.Entries()) != 3 || x.oldestFirst()[0].Hash == first {
+		t.Errorf("%d entries, %v", len(x.Entries()), err)
+	}
+	st.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
+	if err := st.tidy(ctx, x, Retention{Keep: 24 * time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Refresh(ctx); err != nil || len(x.Entries()) != 0 {
+		t.Errorf("%d entries, %v", len(x.Entries()), err)
+	}
+}
+
+func TestNewer(t *testing.T) {
+	st := openStore(t, hub.Options{Dir: t.TempDir()})
+	if err := replace(t.Context(), st.facts, "format", map[string]int{"format": format + 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), st.hub); err == nil || !strings.Contains(err.Error(), "newer ashlar") {
+		t.Errorf("%v", err)
+	}
+	for versions, want := range map[string]bool{versions(): false, "1-1": false, "1-1-2": true, "2-1-1": true, "1-1-1-1": true} {
+		if newer(versions) != want {
+			t.Errorf("%s: %v", versions, !want)
+		}
+	}
+}

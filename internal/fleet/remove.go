@@ -1,0 +1,163 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/internal/hub"
+)
+
+// Removed is what ashlar fleet rm --json prints.
+type Removed struct {
+	Removed []string `json:"removed"` // hashes
+}
+
+// Requeued is what ashlar fleet redo --json prints.
+type Requeued struct {
+	Queued int `json:"queued"`
+}
+
+// leastHash is how many digits of a hash name a file at least.
+const leastHash = 6
+
+// Find returns the hashes of files that are named by the beginning of their hash,
+// or that are of a run.
+func (x *Index) Find(names []string, run string) ([]string, error) {
+	found := map[string]bool{}
+	for _, e := range x.Entries() {
+		if run != "" && e.Run == run {
+			found[e.Hash] = true
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for hash, f := range x.files { // those without answers, too
+		if run != "" && f.Run == run {
+			found[hash] = true
+		}
+	}
+	if run != "" && len(found) == 0 {
+		return nil, fmt.Errorf("no file is of the run %q: ashlar fleet query --group-by run lists them", run)
+	}
+	for _, name := range names {
+		var matches []string
+		for hash := range x.files {
+			if len(name) >= leastHash && strings.HasPrefix(hash, strings.ToLower(name)) {
+				matches = append(matches, hash)
+			}
+		}
+		if len(matches) != 1 {
+			return nil, fmt.Errorf("%d files have a hash that begins with %q: give at least %d digits of one, as ashlar fleet query --show hash,file shows it", len(matches), name, leastHash)
+		}
+		found[matches[0]] = true
+	}
+	hashes := make([]string, 0, len(found))
+	for hash := range found {
+		hashes = append(hashes, hash)
+	}
+	slices.Sort(hashes)
+	return hashes, nil
+}
+
+// Remove removes a file and its answers. A file that is on shared storage stays
+// there, and an alarm keeps its snapshot.
+func (st *Store) Remove(ctx context.Context, hash string) error {
+	if err := st.files.Purge(ctx, hash, 0); err != nil {
+		return err
+	}
+	if err := st.queue.Remove(ctx, hash); err != nil {
+		return err
+	}
+	if err := st.forget(ctx, hash); err != nil {
+		return err
+	}
+	err := st.objects.Delete(ctx, hash)
+	if errors.Is(err, hub.ErrNone) {
+		return nil
+	}
+	return err
+}
+
+// forget removes what was found out about a file.
+func (st *Store) forget(ctx context.Context, hash string) error {
+	err := st.rows.Purge(ctx, rowSubject(hash), 0)
+	for _, q := range questions {
+		err = errors.Join(err, st.results.Purge(ctx, q.subject(hash), 0))
+		if e := st.objects.Delete(ctx, q.subject(hash)); !errors.Is(e, hub.ErrNone) {
+			err = errors.Join(err, e)
+		}
+	}
+	return errors.Join(err, st.strikes.Purge(ctx, hash, 0))
+}
+
+// Redo has files analysed again: those with answers of an earlier version only,
+// those without any, and those that failed or were set aside. It returns how many.
+func (st *Store) Redo(ctx context.Context) (int, error) {
+	x, err := NewIndex(ctx, st)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for hash := range x.files {
+		row, ok := x.rows[hash]
+		if ok && row.versions == versions() {
+			if row.Error == "" {
+				continue
+			}
+			if err := st.forget(ctx, hash); err != nil {
+				return n, err
+			}
+		}
+		if err := st.enqueue(ctx, hash); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// Retention says what a server removes.
+type Retention struct {
+	Keep    time.Duration // files that were added longer ago go; 0: none
+	MaxDisk uint64        // the oldest go when there is more; 0: none
+}
+
+// retain removes what is too old or too much.
+func (st *Store) retain(ctx context.Context, x *Index, r Retention) error {
+	if r.Keep == 0 && r.MaxDisk == 0 {
+		return nil
+	}
+	for _, f := range x.oldestFirst() {
+		old := r.Keep > 0 && st.now().Sub(f.time) > r.Keep
+		if !old {
+			disk, err := st.disk(ctx)
+			if err != nil {
+				return err
+			}
+			if r.MaxDisk == 0 || uint64(disk) <= r.MaxDisk {
+				return nil
+			}
+		}
+		if err := st.Remove(ctx, f.Hash); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// oldestFirst returns the files in the order in which the store got them.
+func (x *Index) oldestFirst() []*indexFile {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	all := make([]*indexFile, 0, len(x.files))
+	for _, f := range x.files {
+		all = append(all, f)
+	}
+	slices.SortFunc(all, func(a, b *indexFile) int { return cmp.Or(a.time.Compare(b.time), cmp.Compare(a.Hash, b.Hash)) })
+	return all
+}

@@ -1,0 +1,28 @@
+//go:build unix
+
+package hub
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// reserve is how much of the disk stays free. A server that cannot write what it
+// has promised gives up; it is not brought to that.
+const reserve = 64 << 20
+
+// room returns an error if the disk of the folder is full.
+func (h *Hub) room() error {
+	if h.options.Dir == "" {
+		return nil
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(h.options.Dir, &st); err != nil {
+		return err
+	}
+	if free := uint64(st.Bavail) * uint64(st.Bsize); free < reserve {
+		return fmt.Errorf("%w: %s has %d MiB left; free some, or choose another --dir", ErrFull, h.options.Dir, free>>20)
+	}
+	return nil
+}

@@ -1,0 +1,258 @@
+package text
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/internal/answer/tune"
+	"github.com/ashlar-mem/ashlar/internal/fleet"
+	"github.com/ashlar-mem/ashlar/internal/fleet/answers"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
+	"github.com/ashlar-mem/ashlar/internal/units"
+)
+
+// FleetAdded writes what became of files that were added.
+func FleetAdded(w io.Writer, a *fleet.Added, style Style) error {
+	p := &page{w: w, style: style}
+	p.line("%s added, %s known already, %s refused", units.Count(int64(a.Added)), units.Count(int64(a.Known)), units.Count(int64(len(a.Refused))))
+	for _, r := range a.Refused {
+		p.wrapped("refused: ", Clean(r.Error))
+	}
+	return p.err
+}
+
+// FleetStatus writes how the fleet is.
+func FleetStatus(w io.Writer, s *fleet.Status, style Style) error {
+	p := &page{w: w, style: style}
+	n := func(n int) string { return units.Count(int64(n)) }
+	p.line("%s", style.bold(n(s.Files)+" files, "+n(s.Analysed)+" analysed"))
+	if s.Outdated > 0 {
+		p.line("%s have answers of an earlier version: ashlar fleet redo renews them", n(s.Outdated))
+	}
+	p.line("queue     %s waiting, %s being analysed, %s done in the last minute", n(s.Waiting), n(s.Taken), n(s.PerMinute))
+	p.line("disk      %s, of which files %s", units.Size(uint64(s.Disk)), units.Size(uint64(s.Bytes)))
+	if len(s.Workers) == 0 {
+		p.line("workers   none: start ashlar fleet serve, or ashlar fleet work")
+	}
+	for i, wk := range s.Workers {
+		label := "workers   "
+		if i > 0 {
+			label = "          "
+		}
+		p.line("%s%s, process %d: %d of %d busy", label, Clean(wk.Host), wk.PID, wk.Doing, wk.Jobs)
+	}
+	for _, x := range s.Problems {
+		label := "failed    "
+		if x.Aside {
+			label = "set aside "
+		}
+		p.wrapped(label, Clean(x.File)+" ("+x.Hash[:min(12, len(x.Hash))]+"): "+Clean(x.Error))
+	}
+	return p.err
+}
+
+// FleetChecked writes what a check found.
+func FleetChecked(w io.Writer, c *fleet.Checked, style Style) error {
+	p := &page{w: w, style: style}
+	p.line("%s files and %s answers read again, %s hashed: %d wrong", units.Count(int64(c.Files)), units.Count(int64(c.Results)), units.Size(uint64(c.Bytes)), len(c.Wrong))
+	for _, x := range c.Wrong {
+		p.wrapped("wrong: ", Clean(x.File)+" ("+x.Hash[:min(12, len(x.Hash))]+"): "+Clean(x.Error))
+	}
+	return p.err
+}
+
+// FleetQuery writes a table of files.
+func FleetQuery(w io.Writer, d *answers.QueryDocument, style Style) error {
+	p := &page{w: w, style: style}
+	g := &grid{left: 1, head: [][]string{nil}}
+	for _, c := range d.Columns {
+		g.head[0] = append(g.head[0], c.Name)
+	}
+	for i := range d.Rows.Len() {
+		row := make([]string, len(d.Columns))
+		for j, v := range d.Rows.Row(i) {
+			row[j] = fleetCell(d.Columns[j].Kind, v)
+		}
+		g.rows = append(g.rows, row)
+	}
+	for i, line := range g.lines(style.columns()) {
+		if i == 0 {
+			line = style.bold(line)
+		}
+		p.line("%s", line)
+	}
+	p.line("%s files, %s of %s rows", units.Count(int64(d.Matched)), units.Count(int64(d.Rows.Len())), units.Count(int64(d.Total)))
+	return p.err
+}
+
+func fleetCell(kind answers.Kind, v answers.Value) string {
+	switch {
+	case !v.Known:
+		return "-"
+	case kind == answers.Text:
+		return Clean(v.Text)
+	case kind == answers.Bytes:
+		return units.Size(uint64(v.N))
+	case kind == answers.Time:
+		return day(v.N)
+	case kind == answers.Duration:
+		return units.Duration(float64(v.N) * 1000)
+	case kind == answers.Bool && v.N != 0:
+		return "yes"
+	case kind == answers.Bool:
+		return "no"
+	}
+	return units.Count(v.N)
+}
+
+// FleetRanks writes the odd ranks of a run.
+func FleetRanks(w io.Writer, d *answers.RanksDocument, style Style) error {
+	p := &page{w: w, style: style}
+	p.line("%s", style.bold(fmt.Sprintf("%s: %d launches", Clean(d.Run), len(d.Launches))))
+	for i := range d.Launches {
+		l := &d.Launches[i]
+		p.line("commit %s, attempt %s: %d ranks, %d failed", shortCommit(l.Commit), optional(l.Attempt), len(l.All), l.Failed)
+	}
+	if len(d.Odd) == 0 {
+		p.line("no rank is odd")
+	}
+	for _, o := range d.Odd {
+		delta := "-"
+		if o.DeltaBytes != nil {
+			delta = units.Delta(*o.DeltaBytes)
+		} else if o.DeltaCount != nil {
+			delta = fmt.Sprintf("%+d", *o.DeltaCount)
+		}
+		if o.Fraction != nil {
+			delta += fmt.Sprintf(" (%+.1f %%)", 100**o.Fraction)
+		}
+		p.line("rank %s is odd: %s %s beside the median; commit %s, attempt %s, %s", optional(o.Rank), o.Measure, delta, shortCommit(o.Commit), optional(o.Attempt), Clean(o.File))
+	}
+	return p.err
+}
+
+// FleetGrowth writes the peaks of runs by commit.
+func FleetGrowth(w io.Writer, d *answers.GrowthDocument, style Style) error {
+	p := &page{w: w, style: style}
+	if len(d.Runs) == 0 {
+		p.line("no file names its run and commit: add files with --run and --commit")
+	}
+	for i := range d.Runs {
+		r := &d.Runs[i]
+		p.line("%s", style.bold(Clean(r.Run)))
+		g := &grid{left: 1, head: [][]string{{"commit", "first seen", "ranks", "peak allocated", "peak reserved", "grew by"}}}
+		for _, c := range r.Commits {
+			grew := "-"
+			if c.Grew && c.Delta != nil {
+				grew = units.Delta(*c.Delta)
+			}
+			g.rows = append(g.rows, []string{shortCommit(&c.Commit), day(c.FirstSeenUS), units.Count(int64(c.Ranks)), optionalSize(c.PeakAllocated), optionalSize(c.PeakReserved), grew})
+		}
+		for _, line := range g.lines(style.columns()) {
+			p.line("%s", line)
+		}
+		for j := range r.Commits {
+			p.grown(&r.Commits[j])
+		}
+	}
+	return p.err
+}
+
+// grown names the stacks by which a commit grew.
+func (p *page) grown(c *answers.CommitGrowth) {
+	if !c.Grew {
+		return
+	}
+	p.line("%s grew:", shortCommit(&c.Commit))
+	for _, s := range c.Stacks[:min(len(c.Stacks), shortStacks)] {
+		where := "memory without a call stack"
+		if at, ok := timeline.SiteOfFrames(s.Frames); ok {
+			where = at.String()
+		}
+		p.wrapped("  ", fmt.Sprintf("%s  %s", units.Delta(s.Delta), Clean(where)))
+	}
+	for _, n := range c.Notes {
+		p.wrapped("  note: ", Clean(n))
+	}
+}
+
+// FleetCauses writes the causes of failures.
+func FleetCauses(w io.Writer, d *answers.CausesDocument, style Style) error {
+	p := &page{w: w, style: style}
+	if len(d.Causes) == 0 {
+		p.line("no file has a failed request")
+	}
+	for _, c := range d.Causes {
+		p.line("%s", style.bold(fmt.Sprintf("%s: %d files, %d runs, %d ranks, %d commits, %s to %s", c.Verdict, c.Files, c.Runs, c.Ranks, c.Commits, day(c.FirstUS), day(c.LastUS))))
+		for _, f := range c.Frames {
+			p.wrapped("  at ", Clean(f.String()))
+		}
+		p.wrapped("  example: ", Clean(c.Example))
+		if c.Fix != nil {
+			p.wrapped("  fix: ", fmt.Sprintf("%s %s (passes in %d of %d)", c.Fix.Kind, Clean(c.Fix.Settings), c.Fix.Passes, c.Fix.Of))
+		}
+	}
+	for _, n := range d.Notes {
+		p.wrapped("note: ", Clean(n))
+	}
+	return p.err
+}
+
+// FleetTune writes settings for all ranks of a run.
+func FleetTune(w io.Writer, d *answers.TuneDocument, style Style) error {
+	p := &page{w: w, style: style}
+	p.line("%s", style.bold(fmt.Sprintf("%s: %d ranks, commit %s, attempt %s, goal %s", Clean(d.Run), d.Ranks, shortCommit(d.Commit), optional(d.Attempt), d.Goal)))
+	show := func(label string, c *answers.RunChoice) {
+		value := "fails"
+		switch {
+		case c.Value != nil && d.Goal == tune.FewestCalls:
+			value = units.Count(int64(*c.Value)) + " calls"
+		case c.Value != nil:
+			value = units.Size(*c.Value)
+		}
+		settings := c.Settings
+		if settings == "" {
+			settings = "PyTorch's defaults"
+		}
+		p.wrapped(label, fmt.Sprintf("%s: %s on rank %s (%s)", settings, value, optional(c.WorstRank), Clean(c.WorstFile)))
+	}
+	show("best      ", d.Recommended)
+	if d.Recommended.Export != "" && !d.Recommended.Recorded {
+		p.line("          %s", d.Recommended.Export)
+	}
+	if d.Current != nil {
+		show("recorded  ", d.Current)
+	}
+	for i := range d.Others {
+		show("also      ", &d.Others[i])
+	}
+	for _, n := range d.Notes {
+		p.wrapped("note: ", Clean(n))
+	}
+	return p.err
+}
+
+func shortCommit(c *string) string {
+	if c == nil || *c == "" {
+		return "-"
+	}
+	return Clean((*c)[:min(len(*c), 12)])
+}
+
+func optional(n *int64) string {
+	if n == nil {
+		return "-"
+	}
+	return strconv.FormatInt(*n, 10)
+}
+
+func optionalSize(n *uint64) string {
+	if n == nil {
+		return "-"
+	}
+	return units.Size(*n)
+}
+
+func day(us int64) string { return time.UnixMicro(us).UTC().Format("2006-01-02 15:04") }
