@@ -376,11 +376,11 @@ class Recorder(TorchDispatchMode):
             return
         if self.drawn + n > MOST_DRAWN:
             if self.drawn <= MOST_DRAWN:
-                self.note("weights of more than %d elements are not drawn: random numbers of the CPU are others from here on" % MOST_DRAWN)
+                self.note("%d random numbers were drawn for weights without bytes; those that the CPU draws from here on are others than in a real run" % MOST_DRAWN)
             self.drawn = MOST_DRAWN + 1
             return
         self.drawn += n
-        with contextlib.suppress(RuntimeError, NotImplementedError, TypeError), unset_fake_temporarily(), torch.no_grad():
+        with contextlib.suppress(Exception), unset_fake_temporarily(), torch.no_grad():
             buffer = torch.empty(min(n, 2 * piece), dtype=dtype)
             while n:
                 m = n if n < 2 * piece else piece
@@ -505,9 +505,9 @@ class Recorder(TorchDispatchMode):
         number = node._sequence_nr()
         for s in outputs:
             self.makers.setdefault(s, number)
-        if func is not aten.add.Tensor or torch.is_grad_enabled() or given[0]._is_view():
+        if func is not aten.add.Tensor or torch.is_grad_enabled() or given[0]._is_view() or self.makers.get(inputs[0], number) == number:
             return 1
-        return 2 if self.makers.get(inputs[0], number) != number else 1
+        return 1 if in_python() else 2
 
     def where(self, node):
         """The stack of the script; in the backward pass, of the line whose derivative it is."""
@@ -520,6 +520,19 @@ class Recorder(TorchDispatchMode):
         if sequence_number is not None:
             self.forward[sequence_number() - 1] = stack
         return stack
+
+
+def dispatching(code):
+    """Whether a frame is PyTorch's, between an operation and the recorder."""
+    return code.co_name == "_fn" and code.co_filename.endswith("eval_frame.py") or code.co_name == "inner" and code.co_filename.endswith("_compile.py")
+
+
+def in_python():
+    """Whether Python code called the operation, as a hook or the backward of an own function, and not the engine of autograd."""
+    f = sys._getframe(1)
+    while f is not None and (f.f_code.co_filename == __file__ or dispatching(f.f_code)):
+        f = f.f_back
+    return f is not None and not f.f_code.co_filename.endswith((os.path.join("autograd", "graph.py"), os.path.join("autograd", "__init__.py")))
 
 
 @functools.cache
@@ -536,7 +549,7 @@ def composite(func):
 
 
 sequence_number = getattr(torch._C._autograd, "_get_sequence_nr", None) if hasattr(torch._C, "_autograd") else None
-NAMESPACES = {"aten", "prim", "prims", "c10d", "_c10d_functional", "torchvision", "torchaudio", "inductor", "quantized", "profiler"}
+NAMESPACES = {"aten", "prim", "prims", "c10d", "_c10d_functional", "torchvision", "torchaudio", "inductor", "quantized", "profiler", "fsdp"}
 FACTORIES = {getattr(getattr(aten, name), over) for name, over in (
     ("empty", "memory_format"), ("empty_strided", "default"), ("zeros", "default"), ("ones", "default"), ("full", "default"), ("rand", "default"), ("randn", "default"),
     ("randint", "default"), ("randint", "low"), ("rand", "generator"), ("randn", "generator"), ("randint", "generator"), ("randint", "low_generator"))}
@@ -1455,7 +1468,7 @@ class Cudnn:
                 if self.library is None:
                     self.load()
                 return self.recurrent(func, args) if func in RECURRENT else self.convolution(func, args, made)
-        except (OSError, ArithmeticError, AttributeError, KeyError, IndexError, RuntimeError, TypeError, ValueError):
+        except Exception:  # whatever it is, the run goes on without the answer
             return [-1, -1]
 
     def recurrent(self, func, args):
@@ -1512,7 +1525,7 @@ class Cudnn:
             (x, w), y, rest, passes = args[:2], made[0], args[3:], (True,)
         else:
             (y, x, w), rest, passes = args[:3], args[4:], args[10][:2]
-        if torch.backends.cudnn.benchmark:  # then it is a matter of time
+        if torch.backends.cudnn.benchmark or not torch.backends.cudnn.enabled:  # then it is a matter of time, or of other kernels
             return [-1] * len(passes)
         stride, padding, dilation, transposed = ([int(n) for n in rest[0]], [int(n) for n in rest[1]], [int(n) for n in rest[2]], rest[3])
         last = x.dtype != torch.float64 and any(map(channels_last, (x, w)))

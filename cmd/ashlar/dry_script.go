@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ashlar-mem/ashlar/internal/atomicfile"
 	"github.com/ashlar-mem/ashlar/internal/dry"
 	"github.com/ashlar-mem/ashlar/internal/plan/cards"
 	"github.com/ashlar-mem/ashlar/python"
@@ -111,12 +113,6 @@ func (o *dryOptions) newScript(std stdio) (*script, error) {
 		s.close()
 		return nil, failure{err}
 	}
-	if s.ledger == "" {
-		s.ledger = filepath.Join(s.folder, "run.dry.gz")
-	} else if s.ledger, err = filepath.Abs(s.ledger); err != nil { // the script may go elsewhere
-		s.close()
-		return nil, failure{err}
-	}
 	return s, nil
 }
 
@@ -172,9 +168,13 @@ const grace = 2 * time.Second
 func (s *script) Record(ctx context.Context, v *dry.Variation) (*dry.Recording, error) {
 	args, environ := v.Apply(s.args, os.Environ())
 	all := append([]string{}, s.python[1:]...)
-	all = append(all, filepath.Join(s.folder, python.DryName), "--out", s.ledger)
+	made := filepath.Join(s.folder, "run.dry")
+	if s.ledger == "" || strings.HasSuffix(s.ledger, ".gz") {
+		made += ".gz"
+	}
+	all = append(all, filepath.Join(s.folder, python.DryName), "--out", made)
 	all = append(append(all, s.options...), args...)
-	os.Remove(s.ledger) // that of an earlier run must not be taken for this one's
+	os.Remove(made) // that of an earlier run must not be taken for this one's
 	cmd := exec.Command(s.python[0], all...)
 	cmd.Env = environ
 	// The answer alone is on the standard output.
@@ -187,9 +187,9 @@ func (s *script) Record(ctx context.Context, v *dry.Variation) (*dry.Recording, 
 	if code := cmd.ProcessState.ExitCode(); code >= 0 {
 		s.exit = &code
 	}
-	r, problem := s.read(ctx)
+	r, problem := s.read(ctx, made)
 	if problem == nil {
-		return r, nil
+		return r, s.keep(made)
 	}
 	if s.exit != nil && *s.exit != 0 && s.lacksTorch() {
 		return nil, failure{fmt.Errorf("%s has no torch: name the Python that has it, such as .venv/bin/python", s.python[0])}
@@ -229,17 +229,41 @@ func (s *script) wait(ctx context.Context, cmd *exec.Cmd) error {
 }
 
 // read reads the ledger that the script has left.
-func (s *script) read(ctx context.Context) (*dry.Recording, error) {
-	f, err := os.Open(s.ledger)
+func (s *script) read(ctx context.Context, made string) (*dry.Recording, error) {
+	f, err := os.Open(made)
 	if err != nil {
 		return nil, errors.New("the script ended before a dry run was written: see its output above")
 	}
 	defer f.Close()
 	r, err := dry.Read(context.WithoutCancel(ctx), f)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.ledger, err)
+		return nil, fmt.Errorf("the ledger: %w", err)
 	}
 	return r, nil
+}
+
+// keep writes the ledger to where --ledger wants it, once there is one.
+func (s *script) keep(made string) error {
+	if s.ledger == "" {
+		return nil
+	}
+	f, err := os.Open(made)
+	if err != nil {
+		return failure{err}
+	}
+	defer f.Close()
+	out, err := atomicfile.Create(s.ledger)
+	if err != nil {
+		return failure{fmt.Errorf("--ledger: %w", err)}
+	}
+	if _, err = io.Copy(out, f); err == nil {
+		err = out.Commit()
+	}
+	if err != nil {
+		out.Abort()
+		return failure{fmt.Errorf("--ledger: %w", err)}
+	}
+	return nil
 }
 
 // lacksTorch reports whether the script's Python cannot import torch.

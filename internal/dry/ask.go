@@ -174,6 +174,9 @@ func (p *Played) answer(q *Question) *Answer {
 		a.Assumed = append(a.Assumed, fmt.Sprintf("the kernels are those of %s (compute capability %d.%d), which the script was told it has; with %s (%d.%d) PyTorch may choose others: run the script with --gpu %s",
 			r.Header.Device.Name, had[0], had[1], c.Title, c.Major, c.Minor, c.Name))
 	}
+	if r.Cut == "" && r.Ended == "" {
+		r.Cut = "the ledger has no end"
+	}
 	if r.Cut != "" {
 		a.Ended = cmp.Or(a.Ended, "cut: "+r.Cut)
 		a.NotModelled = append(a.NotModelled, r.Cut+": what comes after is not in the answer")

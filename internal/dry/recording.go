@@ -2,6 +2,7 @@ package dry
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
@@ -150,6 +151,8 @@ func (r *Recording) where(stack int32) string {
 	frames := r.framesOf(stack)
 	site, ok := timeline.SiteOfFrames(frames)
 	switch {
+	case !ok && len(r.stacks) > 0 && stack >= 0:
+		return "autograd" // no line of the script: it runs in a thread of its own
 	case !ok:
 		return ""
 	case site.HasUser:
@@ -165,9 +168,17 @@ func (r *Recording) framesOf(stack int32) []timeline.Frame {
 	}
 	out := make([]timeline.Frame, 0, len(r.stacks[stack]))
 	for _, f := range r.stacks[stack] {
-		out = append(out, r.frames[f])
+		if f := r.frames[f]; len(out) > 0 || !isDispatch(f) {
+			out = append(out, f)
+		}
 	}
 	return out
+}
+
+// isDispatch reports whether a frame is one that PyTorch puts between an op and
+// the recorder.
+func isDispatch(f timeline.Frame) bool {
+	return f.Name == "_fn" && strings.HasSuffix(f.Filename, "torch/_dynamo/eval_frame.py") || f.Name == "inner" && strings.HasSuffix(f.Filename, "torch/_compile.py")
 }
 
 // Error is what is wrong with a file, and where.

@@ -58,7 +58,7 @@ func (p *page) dryHead(head DryHead, d *dry.Document) {
 		p.wrapped("  ", "The dry run was interrupted, and the answer is about what came before.")
 	}
 	if a.Ended == "passes" {
-		p.wrapped("  ", "The script has no optimizer and was stopped when more forward passes brought no new peak; --steps 0 runs it to its end.")
+		p.wrapped("  ", "The script has no optimizer and was stopped when memory did not grow in more forward passes; --steps 0 runs it to its end.")
 	}
 	if d.Exit != nil && *d.Exit != 0 {
 		p.wrapped("  ", fmt.Sprintf("The script ended with exit status %d.", *d.Exit))
