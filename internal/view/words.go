@@ -91,7 +91,10 @@ func Fields(t reflect.Type) []Field {
 	if known, ok := knownFields.Load(t); ok {
 		return known.([]Field)
 	}
-	out := appendFields(nil, t, nil)
+	all := appendFields(nil, t, nil)
+	out := slices.DeleteFunc(slices.Clone(all), func(f Field) bool { // a field hides those of the same name that are embedded
+		return slices.ContainsFunc(all, func(o Field) bool { return o.Name == f.Name && len(o.index) < len(f.index) })
+	})
 	knownFields.Store(t, out)
 	return out
 }
