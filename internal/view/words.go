@@ -24,7 +24,12 @@ func newPlacedFrame(f timeline.Frame) placedFrame {
 // worded returns the document of a command with its stacks in words, so that the
 // page need not know how they are chosen: every frame is a placedFrame, and what
 // has a [timeline.Site] has it as the text "site".
-func worded(document any) any { return wordedValue(reflect.ValueOf(document)) }
+func worded(document any) any {
+	if v := reflect.ValueOf(document); hasWords(v.Type()) {
+		return wordedValue(v)
+	}
+	return document
+}
 
 func wordedValue(v reflect.Value) any {
 	switch v.Kind() {

@@ -3,7 +3,7 @@
 import { Bytes, Field, Panel, Select, count, place, plural, put, span, type Change } from '../shared';
 import type { Column, QueryDocument } from '../types/answers.gen';
 import type { State } from '../types/fleet.gen';
-import { Answered, FileLink, To, day } from './parts';
+import { Answered, FileLink, To, day, said, shortPath } from './parts';
 import { useAnswer } from './state';
 
 const rowsAtFirst = 100;
@@ -19,7 +19,7 @@ const examples: readonly { text: string; change: Change }[] = [
 ];
 
 export function FilesView({ s }: { s: State }) {
-  const { where = '', group = '', show = '', sort = '', rows } = place.value.params;
+  const { where = '', group = '', show = '', sort = '', rows, columns } = place.value.params;
   const names = (show || (group ? '' : s.show)).split(',').map((n) => n.trim()).filter(Boolean);
   const answer = useAnswer<QueryDocument>('fleet/table', {
     where,
@@ -43,15 +43,13 @@ export function FilesView({ s }: { s: State }) {
         />
         <Field label="Columns" name="show" value={show} placeholder={group ? 'as the group has them' : s.show} width={28} onText={(v) => put({ show: v })} />
       </div>
-      <p class="muted small-text fleet-examples">
+      <p class="small-text fleet-examples">
         {examples.map((x) => (
           <To change={x.change}>{x.text}</To>
         ))}
-        <details>
-          <summary>columns</summary>
-          {s.columns.map((c) => `${c.name} (${c.kind})`).join(', ')}, tag.KEY
-        </details>
+        <To change={{ columns: columns ? null : 1 }}>{columns ? 'hide the names of columns' : 'which columns are there?'}</To>
       </p>
+      {columns && <p class="muted small-text">{s.columns.map((c) => `${c.name} (${c.kind})`).join(', ')}, tag.KEY (text)</p>}
       <Answered answer={answer} wait="Looking through the files">
         {(d) => <Table d={d} hidden={hidden} group={group} where={where} sort={sort} />}
       </Answered>
@@ -83,7 +81,7 @@ function Table({ d, hidden, group, where, sort }: { d: QueryDocument; hidden: st
           </thead>
           <tbody>
             {d.rows.map((r) => (
-              <tr data-row={String(r['hash'] ?? '')} class={r['failed'] === true || (!group && r['cause'] && r['cause'] !== 'none') ? 'failed' : ''}>
+              <tr data-row={String(r['hash'] ?? '')}>
                 {columns.map((c) => (
                   <td class={c.kind === 'text' ? 'fleet-text' : 'right num'} title={c.kind === 'text' ? String(r[c.name] ?? '') : undefined}>
                     {value(c, r[c.name])}
@@ -133,7 +131,12 @@ function title(c: Column): string {
 
 function value(c: Column, v: unknown) {
   if (v === null || v === undefined || v === '') return <span class="muted">-</span>;
-  if (c.kind === 'text') return c.name === 'hash' ? String(v).slice(0, 12) : String(v);
+  if (c.kind === 'text') {
+    const text = String(v);
+    if (c.name === 'hash') return text.slice(0, 12);
+    if (c.name === 'cause' && text !== 'none') return <span class="fails">{said(text)}</span>;
+    return c.name === 'file' ? shortPath(text) : text;
+  }
   if (typeof v === 'boolean') return v ? 'yes' : 'no';
   const n = Number(v);
   if (c.kind === 'bytes') return <Bytes n={n} />;

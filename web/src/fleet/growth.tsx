@@ -83,7 +83,7 @@ function Run({ r, alone }: { r: RunGrowth; alone: boolean }) {
 function Commit({ c, most }: { c: CommitGrowth; most: number }) {
   return (
     <>
-      <tr data-commit={c.commit} class={c.grew ? 'failed' : ''}>
+      <tr data-commit={c.commit}>
         <th scope="row">{c.commit.slice(0, 12)}</th>
         <td class="num">{day(c.first_seen_us)}</td>
         <td class="right num">{count(c.ranks)}</td>

@@ -104,6 +104,12 @@ export function day(us: number): string {
   return `${at.toLocaleDateString('en-CA')} ${at.toLocaleTimeString('en-GB')}`;
 }
 
+// shortPath has the end of a path, which tells files apart.
+export function shortPath(path: string): string {
+  const parts = path.split('/');
+  return parts.length > 3 ? `…/${parts.slice(-2).join('/')}` : path;
+}
+
 export function said(word: string): string {
   return word.replaceAll('_', ' ');
 }

@@ -3,7 +3,7 @@
 import { Cell, Panel, count, delta, percent, place, plural } from '../shared';
 import type { Launch, OddRank, RanksDocument } from '../types/answers.gen';
 import type { State } from '../types/fleet.gen';
-import { Answered, Bars, FileLink, RunSelect, To, said } from './parts';
+import { Answered, Bars, FileLink, RunSelect, To, said, shortPath } from './parts';
 import { useAnswer } from './state';
 
 export function RanksView({ s }: { s: State }) {
@@ -57,10 +57,17 @@ function launchKey(l: Launch): string {
   return `${l.commit ?? ''}.${l.attempt ?? ''}`;
 }
 
-// Launches names all, and shows one: the latest unless another is chosen.
+// begins is the launch that is shown unless another is chosen: the last one with an
+// odd rank, else the last one with several ranks.
+function begins(all: readonly Launch[]): Launch {
+  const latest = [...all].reverse();
+  return latest.find((l) => l.odd.length > 0) ?? latest.find((l) => l.ranks.length > 1) ?? latest[0]!;
+}
+
+// Launches names all, and shows one.
 function Launches({ d }: { d: RanksDocument }) {
   const asked = place.value.params['launch'];
-  const shown = d.launches.find((l) => launchKey(l) === asked) ?? d.launches[d.launches.length - 1]!;
+  const shown = d.launches.find((l) => launchKey(l) === asked) ?? begins(d.launches);
   return (
     <>
       <p class="fleet-examples small-text">
@@ -120,8 +127,8 @@ function LaunchTable({ l }: { l: Launch }) {
                 <td class={'right num' + (odd('fragmentation') ? ' odd-cell' : '')}>{r.fragmentation === null ? '-' : percent(r.fragmentation)}</td>
                 <td class={'right num' + (odd('oom_events') ? ' odd-cell' : '')}>{count(r.oom_events)}</td>
                 <td class={'right num' + (odd('events') ? ' odd-cell' : '')}>{count(r.events)}</td>
-                <td class="fleet-text">
-                  <FileLink hash={r.hash}>{r.file}</FileLink>
+                <td class="fleet-text" title={r.file}>
+                  <FileLink hash={r.hash}>{shortPath(r.file)}</FileLink>
                 </td>
               </tr>
             );
