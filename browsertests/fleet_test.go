@@ -85,7 +85,7 @@ func (f *fleetOf) questions(t *testing.T) {
 	s.until("document.querySelector('th[aria-sort=descending] [data-sort=peak_reserved_bytes]')")
 	s.must(s.page.Pick("[name=group]", "cause"))
 	s.rows(len(f.truth.Causes))
-	s.click(".fleet-table tbody tr:first-child td:last-child a")
+	s.click(".fleet-table tbody tr:first-child td:first-child a")
 	s.hash("cause")
 	s.until("document.querySelector('[name=group]').value === ''")
 	s.rows(max(len(f.truth.Causes[0]), len(f.truth.Causes[1])))

@@ -12,7 +12,7 @@ const rowsAtFirst = 100;
 const groups = ['run', 'run,commit', 'commit', 'cause', 'cause,run', 'line', 'host', 'settings', 'pytorch'];
 
 const examples: readonly { text: string; change: Change }[] = [
-  { text: 'all', change: { where: null } },
+  { text: 'all', change: { where: null, sort: null } },
   { text: 'failed', change: { where: 'failed' } },
   { text: 'of the last week', change: { where: 'age < 7d' } },
   { text: 'above 60 GiB', change: { where: 'peak_reserved_bytes > 60GiB', sort: '-peak_reserved_bytes' } },
@@ -71,22 +71,17 @@ function Table({ d, hidden, group, where, sort }: { d: QueryDocument; hidden: st
         <table class="grid fleet-table">
           <thead>
             <tr>
+              <th scope="col">
+                <span class="hidden">Open</span>
+              </th>
               {columns.map((c) => (
                 <Head c={c} sort={sort} />
               ))}
-              <th scope="col">
-                <span class="hidden">Look</span>
-              </th>
             </tr>
           </thead>
           <tbody>
             {d.rows.map((r) => (
               <tr data-row={String(r['hash'] ?? '')}>
-                {columns.map((c) => (
-                  <td class={c.kind === 'text' ? 'fleet-text' : 'right num'} title={c.kind === 'text' ? String(r[c.name] ?? '') : undefined}>
-                    {value(c, r[c.name])}
-                  </td>
-                ))}
                 <td>
                   {group ? (
                     <To change={{ where: within(where, group, r, d.columns), group: null, show: null, sort: null }}>files</To>
@@ -94,6 +89,11 @@ function Table({ d, hidden, group, where, sort }: { d: QueryDocument; hidden: st
                     <FileLink hash={String(r['hash'])}>open</FileLink>
                   )}
                 </td>
+                {columns.map((c) => (
+                  <td class={c.kind === 'text' ? 'fleet-text' : 'right num'} title={c.kind === 'text' ? String(r[c.name] ?? '') : undefined}>
+                    {value(c, r[c.name])}
+                  </td>
+                ))}
               </tr>
             ))}
           </tbody>
