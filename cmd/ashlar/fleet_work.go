@@ -135,8 +135,8 @@ func (o *fleetServeFlags) run(cmd *cobra.Command, std stdio) error {
 	if err != nil {
 		return err
 	}
-	if o.view.port != 0 && !o.page {
-		return errors.New("--port is for --page: give both")
+	if (o.view.port != 0 || o.view.at != fleetPlace) && !o.page {
+		return errors.New("--port and --at are for --page: give it, too")
 	}
 	if err := o.view.check(); err != nil {
 		return err

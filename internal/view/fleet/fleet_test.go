@@ -81,6 +81,8 @@ func TestScreen(t *testing.T) {
 		{"GET", "fleet/ranks", `400 {"error":"there is no run \"\"`},
 		{"GET", "fleet/causes?since=7d", `200 {"causes":[],"notes":[]}`},
 		{"GET", "fleet/causes?since=x", `400 {"error":`},
+		{"GET", "link?at=" + url.QueryEscape("#//fleet?where=failed"), `"ashlar fleet serve --page --at '#//fleet?where=failed'"`},
+		{"GET", "runs", `"fleet":true`},
 		{"GET", "fleet/nothing", `404 {"error":"there is no api/fleet/nothing"}`},
 		{"POST", "fleet/growth", `405 `},
 		{"GET", "fleet/open?hash=x", `405 `},

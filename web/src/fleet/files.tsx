@@ -3,7 +3,7 @@
 import { Bytes, Field, Panel, Select, count, place, plural, put, span, type Change } from '../shared';
 import type { Column, QueryDocument } from '../types/answers.gen';
 import type { State } from '../types/fleet.gen';
-import { Answered, FileLink, To, day, said, shortPath } from './parts';
+import { Answered, FileLink, To, day, quote, said, shortPath } from './parts';
 import { useAnswer } from './state';
 
 const rowsAtFirst = 100;
@@ -154,8 +154,4 @@ function within(where: string, group: string, row: Record<string, unknown>, colu
     return v === null ? `not (${name} <= 0 or ${name} > 0)` : `${name} = ${String(v)}`;
   });
   return [...(where ? [`(${where})`] : []), ...parts].join(' and ');
-}
-
-function quote(text: string): string {
-  return text.includes('"') ? `'${text}'` : `"${text}"`;
 }

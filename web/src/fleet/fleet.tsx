@@ -1,6 +1,6 @@
 // The screen Fleet: many files at once.
 
-import { Trouble, Wait, count, lost, place, plural, provide, useEffect, useKeys, put } from '../shared';
+import { Trouble, Wait, count, lost, place, plural, provide, put, useEffect, useKeys } from '../shared';
 import { CausesView } from './causes';
 import { GrowthView } from './growth';
 import { FilesView } from './files';
@@ -40,7 +40,7 @@ function Fleet() {
       {s?.files === 0 && (
         <div class="centre">
           <p>
-            <strong>The fleet has no files yet.</strong> Add some with <code>ashlar fleet add FILE|DIR...</code>
+            <strong>No file is analysed yet.</strong> Add some with <code>ashlar fleet add FILE|DIR...</code>; <code>ashlar fleet status</code> says what waits.
           </p>
         </div>
       )}

@@ -3,7 +3,7 @@
 import { Bytes, Panel, count, delta, place, plural } from '../shared';
 import type { CommitGrowth, GrowthDocument, RunGrowth } from '../types/answers.gen';
 import type { State } from '../types/fleet.gen';
-import { Answered, Bars, Frames, RunSelect, To, day, said } from './parts';
+import { Answered, Bars, Frames, RunSelect, To, day, quote, said } from './parts';
 import { useAnswer } from './state';
 
 export function GrowthView({ s }: { s: State }) {
@@ -41,7 +41,7 @@ function Run({ r, alone }: { r: RunGrowth; alone: boolean }) {
         <To change={{ view: 'ranks', of: r.run, launch: null }} title="Compare the ranks of this run">
           ranks
         </To>{' '}
-        <To change={{ view: null, where: `run = "${r.run}"`, group: null, show: null, sort: null }}>files</To>
+        <To change={{ view: null, where: `run = ${quote(r.run)}`, group: null, show: null, sort: null }}>files</To>
       </h3>
       <div class="scroll" tabIndex={0} role="region" aria-label={`Commits of ${r.run}`}>
         <table class="grid fleet-growth">

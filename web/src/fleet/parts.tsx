@@ -110,6 +110,12 @@ export function shortPath(path: string): string {
   return parts.length > 3 ? `…/${parts.slice(-2).join('/')}` : path;
 }
 
+// quote writes a text as an expression has it.
+export function quote(text: string): string {
+  return `"${text.replaceAll('"', '\\"')}"`;
+}
+
+// said is a name of a document in words.
 export function said(word: string): string {
   return word.replaceAll('_', ' ');
 }
