@@ -3,7 +3,7 @@
 import { Bytes, Panel, count, delta, place, plural } from '../shared';
 import type { CommitGrowth, GrowthDocument, RunGrowth } from '../types/answers.gen';
 import type { State } from '../types/fleet.gen';
-import { Answered, Bars, Frames, RunSelect, To, day, quote, said } from './parts';
+import { Answered, Bars, RunSelect, To, day, quote, said } from './parts';
 import { useAnswer } from './state';
 
 export function GrowthView({ s }: { s: State }) {
@@ -107,9 +107,8 @@ function Commit({ c, most }: { c: CommitGrowth; most: number }) {
               </summary>
               <ul class="rows">
                 {c.stacks.map((x) => (
-                  <li>
+                  <li title={x.frames?.map((f) => f.text).join('\n')}>
                     <strong class="num">{delta(x.delta_bytes)}</strong> {said(x.change)}: {x.site ?? 'no call stack'}
-                    {x.frames && <Frames frames={x.frames.filter((f) => f.user)} />}
                   </li>
                 ))}
                 {c.notes.map((n) => (
