@@ -44,6 +44,7 @@ import ctypes
 import functools
 import gc
 import gzip
+import itertools
 import json
 import mmap
 import os
@@ -345,7 +346,7 @@ class Recorder(TorchDispatchMode):
             with self.apart():
                 return self.values(func, given, args, kwargs)
         values = self.values(func, given, args, kwargs)
-        if values is None:
+        if values is None and device.type == "cpu":  # on meta nothing is drawn
             self.draw(func, given, args, kwargs)
         return values
 
@@ -379,7 +380,7 @@ class Recorder(TorchDispatchMode):
             self.drawn = MOST_DRAWN + 1
             return
         self.drawn += n
-        with unset_fake_temporarily(), torch.no_grad():
+        with contextlib.suppress(RuntimeError, NotImplementedError, TypeError), unset_fake_temporarily(), torch.no_grad():
             buffer = torch.empty(min(n, 2 * piece), dtype=dtype)
             while n:
                 m = n if n < 2 * piece else piece
@@ -1651,7 +1652,7 @@ def stand_in(recording, facts):
     recording.replace(torch.cuda, "get_rng_state_all", lambda old: lambda *a, **k: [state])
     recording.replace(torch.cuda, "set_rng_state", lambda old: lambda *a, **k: None)
     recording.replace(torch.cuda, "set_rng_state_all", lambda old: lambda *a, **k: None)
-    recording.replace(torch.cuda, "Stream", lambda old: Nothing)
+    recording.replace(torch.cuda, "Stream", lambda old: AbsentStream)
     recording.replace(torch.cuda, "Event", lambda old: Nothing)
     recording.replace(torch.cuda, "current_stream", lambda old: lambda *a, **k: Nothing())
     recording.replace(torch.cuda, "default_stream", lambda old: lambda *a, **k: Nothing())
@@ -1683,6 +1684,15 @@ class Nothing:
 
     def record_event(self, event=None):
         return event or Nothing()
+
+
+class AbsentStream(Nothing):
+    """A stream that the script made; Nothing is the default one."""
+
+    numbers = itertools.count(1)
+
+    def __init__(self, *args, **kwargs):
+        self.stream_id = next(self.numbers)
 
 
 # standin/libcuda.c, compiled, packed: gcc -shared -fPIC -O2 -nostdlib -fno-asynchronous-unwind-tables -fno-stack-protector -s

@@ -477,7 +477,8 @@ class TestEnd(JobCase):
         return self.run_job("job.py")
 
     def test_end(self):
-        interrupt = "os.kill(os.getpid(), signal.SIGINT); time.sleep(60)"
+        # A shell has background jobs ignore SIGINT; then Python has no handler of its own.
+        interrupt = "signal.signal(signal.SIGINT, signal.default_int_handler); os.kill(os.getpid(), signal.SIGINT); time.sleep(60)"
         for last, code in (("pass", 0), ("raise KeyError(1)", 1), ("sys.exit(3)", 3), (interrupt, -signal.SIGINT)):
             done = self.job(last)
             self.assertEqual(done.returncode, code, done.stderr)

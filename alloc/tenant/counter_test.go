@@ -122,10 +122,20 @@ func promised(a *alloc.Allocator, guarantee, size uint64) bool {
 			}
 			continue
 		}
-		granule := uint64(2 * mib)
-		if seg.Large {
-			granule = s.LargeSegmentSize
-		}
+		need += kept(seg)
+	}
+	return need <= guarantee
+}
+
+// kept is what an expandable segment keeps at most when the cache is released:
+// the granules that have blocks in use. Those of large ones are as the settings
+// were when the segment was made, which it does not tell.
+func kept(seg alloc.Segment) (most uint64) {
+	granules := []uint64{2 * mib}
+	if seg.Large {
+		granules = []uint64{20 * mib, 32 * mib}
+	}
+	for _, granule := range granules {
 		used := map[uint64]bool{}
 		for _, b := range seg.Blocks {
 			if b.State == alloc.Inactive {
@@ -135,9 +145,9 @@ func promised(a *alloc.Allocator, guarantee, size uint64) bool {
 				used[g] = true
 			}
 		}
-		need += uint64(len(used)) * granule
+		most = max(most, uint64(len(used))*granule)
 	}
-	return need <= guarantee
+	return most
 }
 
 func must[T any](v T, err error) T {

@@ -137,6 +137,7 @@ func TestReadProblems(t *testing.T) {
 		{"no frame", header + `["S",0,[3]]` + "\n", "stack 0 has frame 3", 2},
 		{"far frame", header + `["F",4000000,"a.py",1,"f"]` + "\n", "count up from 0", 2},
 		{"shape", header + `["K",0,"a.b.c",[["float32",[-4],null,"cuda:0"]],[],[],{}]` + "\n", "which cannot be", 2},
+		{"workspace", header + `["K",0,"a.b.c",[],[],[],{},[-2]]` + "\n", "a workspace of -2 bytes", 2},
 		{"class", header + `["c","toy",[]]` + "\n", `class "toy"`, 2},
 		{"step", header + `["m","steps",-1]` + "\n", "step -1 is done", 2},
 		{"a frame of three", header + `["F",0,"a.py"]` + "\n", "is not a line", 2},

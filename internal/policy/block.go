@@ -13,13 +13,14 @@ const (
 	waiting               // freed, but another stream may still use it
 	unmapped              // addresses without memory
 	slabbed               // cut into slots
+	loose                 // freed, and not merged yet
 )
 
 // block is a range of memory. Blocks that lie side by side in one range or region
 // know each other.
 type block struct {
 	addr, size uint64
-	asked      uint64 // by the program, while it is held or waiting
+	asked      uint64 // by the program, while it is held or waiting; async keeps the time of a free here
 	prev, next int32  // by address
 	turn       uint32 // counts the uses of the record, so that stale handles are noticed
 	note       int32  // what the heap wants to know: a slab, a region, a stream

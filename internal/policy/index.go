@@ -182,6 +182,23 @@ func (x *index) ceiling(k key) int32 {
 	return b.items[b.position(k)].block
 }
 
+// until returns the first block from one key on and below another that is right, or
+// noBlock.
+func (x *index) until(from, end key, right func(int32) bool) int32 {
+	for i := x.at(from); i < len(x.buckets); i++ {
+		b := x.buckets[i]
+		for at := b.position(from); at < b.n; at++ {
+			switch {
+			case !b.items[at].less(end):
+				return noBlock
+			case right(b.items[at].block):
+				return b.items[at].block
+			}
+		}
+	}
+	return noBlock
+}
+
 // takeCeiling is ceiling, and removes the block.
 func (x *index) takeCeiling(k key) int32 {
 	i := x.at(k)

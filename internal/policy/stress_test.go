@@ -204,7 +204,7 @@ func TestAsyncReleases(t *testing.T) {
 		m := newModel(t, name, Options{})
 		var all []Block
 		for range 3 {
-			all = append(all, m.mustMalloc(20<<20))
+			all = append(all, m.mustMalloc(30<<20))
 		}
 		for _, b := range all {
 			m.free(b)

@@ -153,9 +153,9 @@ func (a *asked) strategyNotes(s *policy.Strategy, heaps int) []string {
 	}
 	if _, async := s.Parameters["release_threshold_bytes"]; async {
 		if len(a.steps) > 0 {
-			notes = append(notes, "a recording shows no synchronisation, which is when a pool releases memory: the ends of steps stand for it")
+			notes = append(notes, "a recording shows no synchronisation, which is when a pool merges and releases memory: the ends of steps stand for it")
 		} else {
-			notes = append(notes, "a recording shows no synchronisation, which is when a pool releases memory, and no steps were found that could stand for it: nothing is released")
+			notes = append(notes, "a recording shows no synchronisation, which is when a pool merges and releases memory, and no steps were found that could stand for it: nothing is released, and the figure may be high")
 		}
 		if len(a.places) > 1 {
 			notes = append(notes, "which streams wait for which is not recorded: reuse_follow_event_dependencies changes nothing here")
