@@ -25,10 +25,20 @@ func Serve(ashlar string, files ...string) (*Server, error) {
 	return start(ashlar, append([]string{"view", "--no-open"}, files...)...)
 }
 
-// Watch starts ashlar watch with some flags, and waits for the address of its page,
-// which is kept without the place.
+// Watch starts ashlar watch with some flags, and waits for the address of its page.
 func Watch(ashlar string, flags ...string) (*Server, error) {
-	s, err := start(ashlar, append([]string{"watch"}, flags...)...)
+	return startAtPlace(ashlar, append([]string{"watch"}, flags...)...)
+}
+
+// Fleet starts ashlar fleet serve with some flags, and waits for the address of its
+// page.
+func Fleet(ashlar string, flags ...string) (*Server, error) {
+	return startAtPlace(ashlar, append([]string{"fleet", "serve", "--page"}, flags...)...)
+}
+
+// startAtPlace keeps the address without the place that the command opens.
+func startAtPlace(ashlar string, args ...string) (*Server, error) {
+	s, err := start(ashlar, args...)
 	if err == nil {
 		s.Address, _, _ = strings.Cut(s.Address, "#")
 	}

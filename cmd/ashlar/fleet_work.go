@@ -98,6 +98,7 @@ address cannot be used.`,
 	flags.StringVar(&o.tokenFile, "token-file", "", "`FILE` with the token that they must send")
 	flags.BoolVar(&o.page, "page", false, "serve the page on a port of this machine, and print its address")
 	flags.IntVar(&o.view.port, "port", 0, "the page's port; by default a free one")
+	flags.StringVar(&o.view.at, "at", fleetPlace, "the `PLACE` of the page to open, as its button Link copies it")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.run(cmd, std) }
 	return cmd
 }
@@ -134,8 +135,8 @@ func (o *fleetServeFlags) run(cmd *cobra.Command, std stdio) error {
 	if err != nil {
 		return err
 	}
-	if o.view.port != 0 && !o.page {
-		return errors.New("--port is for --page: give both")
+	if (o.view.port != 0 || o.view.at != fleetPlace) && !o.page {
+		return errors.New("--port and --at are for --page: give it, too")
 	}
 	if err := o.view.check(); err != nil {
 		return err
@@ -187,7 +188,7 @@ func (o *fleetServeFlags) servePage(ctx context.Context, std stdio, x *fleet.Ind
 			failed(err)
 		}
 	}()
-	o.view.noOpen, o.view.at = true, fleetPlace
+	o.view.noOpen = true
 	return o.view.announce(std, std.out, page)
 }
 

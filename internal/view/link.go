@@ -13,10 +13,10 @@ import (
 )
 
 // Screens are the screens of the page, as places name them.
-var Screens = []string{"overview", "timeline", "segments", "stacks", "events", "whatif", "compare", "playground", "plan", "live"}
+var Screens = []string{"overview", "timeline", "segments", "stacks", "events", "whatif", "compare", "playground", "plan", "live", "fleet"}
 
 // runless are the screens that are about no run.
-var runless = []string{"playground", "plan", "live"}
+var runless = []string{"playground", "plan", "live", "fleet"}
 
 // maxPlace is the longest place: a plan may have a config in it.
 const maxPlace = 512 << 10
@@ -90,8 +90,11 @@ func (s *Server) serveLink(w http.ResponseWriter, r *http.Request, q *query) err
 // files that the place shows; the runs of it are numbered anew.
 func (p *place) command(all []listing) string {
 	line := "ashlar view"
-	if p.screen == "live" {
+	switch p.screen {
+	case "live":
 		line = "ashlar watch"
+	case "fleet":
+		line = "ashlar fleet serve --page"
 	}
 	if slices.Contains(runless, p.screen) {
 		p.run = 0

@@ -53,7 +53,7 @@ func (s *Server) serveQuestion(w http.ResponseWriter, r *http.Request, q *query,
 	if err != nil {
 		return err
 	}
-	return s.sendJSON(w, document)
+	return s.sendJSON(w, worded(document))
 }
 
 // openLive is POST api/live/open: it lists the snapshot of an alarm, once.

@@ -182,7 +182,8 @@ func (g *registry) forget(id int) error {
 type runList struct {
 	Version int       `json:"version"`
 	Runs    []listing `json:"runs"`
-	Live    bool      `json:"live"` // there is the screen Live
+	Live    bool      `json:"live"`  // there is the screen Live
+	Fleet   bool      `json:"fleet"` // there is the screen Fleet
 }
 
 func (g *registry) list() (runList, chan struct{}) {
@@ -254,7 +255,7 @@ func (s *Server) serveRuns(w http.ResponseWriter, r *http.Request, q *query) err
 		if err != nil {
 			return err
 		}
-		l.Live = s.opts.Live != nil
+		l.Live, l.Fleet = s.opts.Live != nil, s.opts.Fleet != nil
 		return s.sendJSON(w, l)
 	case http.MethodPost:
 		if err := s.ownOrigin(r); err != nil {

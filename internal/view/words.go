@@ -24,7 +24,12 @@ func newPlacedFrame(f timeline.Frame) placedFrame {
 // worded returns the document of a command with its stacks in words, so that the
 // page need not know how they are chosen: every frame is a placedFrame, and what
 // has a [timeline.Site] has it as the text "site".
-func worded(document any) any { return wordedValue(reflect.ValueOf(document)) }
+func worded(document any) any {
+	if v := reflect.ValueOf(document); hasWords(v.Type()) {
+		return wordedValue(v)
+	}
+	return document
+}
 
 func wordedValue(v reflect.Value) any {
 	switch v.Kind() {
@@ -91,7 +96,10 @@ func Fields(t reflect.Type) []Field {
 	if known, ok := knownFields.Load(t); ok {
 		return known.([]Field)
 	}
-	out := appendFields(nil, t, nil)
+	all := appendFields(nil, t, nil)
+	out := slices.DeleteFunc(slices.Clone(all), func(f Field) bool { // a field hides those of the same name that are embedded
+		return slices.ContainsFunc(all, func(o Field) bool { return o.Name == f.Name && len(o.index) < len(f.index) })
+	})
 	knownFields.Store(t, out)
 	return out
 }

@@ -3,6 +3,7 @@ package view
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -72,6 +73,20 @@ func TestWordedEmbedded(t *testing.T) {
 	}
 	if got := read[diff.Ranks](t, data); len(got.Ranks) != 1 || got.Ranks[0].Name != "first" {
 		t.Errorf("%s", data)
+	}
+}
+
+// A field hides an embedded one of the same name, as encoding/json has it.
+func TestWordedHidden(t *testing.T) {
+	data, err := json.Marshal(worded(struct {
+		*diff.Ranks
+		All []string `json:"ranks"`
+	}{&diff.Ranks{Sizes: "block", Ranks: []*diff.Rank{{Name: "hidden"}}}, []string{"shown"}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(data); !strings.Contains(got, `"ranks":["shown"]`) || !strings.Contains(got, `"sizes":"block"`) {
+		t.Error(got)
 	}
 }
 

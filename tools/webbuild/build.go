@@ -77,6 +77,10 @@ func page(root string) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
+	fleet, err := script("web/src/fleet/fleet.tsx", "", extra(filepath.Join(web, "src", "fleet")))
+	if err != nil {
+		return nil, err
+	}
 	style, err := bundle(api.BuildOptions{
 		AbsWorkingDir:    root,
 		EntryPoints:      []string{"web/src/style/page.css"},
@@ -97,6 +101,7 @@ func page(root string) ([]file, error) {
 		{distDir + "/index.html", document},
 		{distDir + "/assets/app.js", app},
 		{distDir + "/assets/app.css", style},
+		{distDir + "/assets/fleet.js", fleet},
 		{distDir + "/assets/live.js", live},
 		{distDir + "/assets/worker.js", worker},
 	}, nil

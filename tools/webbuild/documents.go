@@ -9,8 +9,10 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/dry"
+	"github.com/ashlar-mem/ashlar/internal/fleet/answers"
 	"github.com/ashlar-mem/ashlar/internal/plan"
 	"github.com/ashlar-mem/ashlar/internal/playground"
+	"github.com/ashlar-mem/ashlar/internal/view/fleet"
 	"github.com/ashlar-mem/ashlar/internal/view/live"
 )
 
@@ -28,6 +30,17 @@ var documents = []reflect.Type{
 	reflect.TypeFor[live.State](),
 	reflect.TypeFor[live.Sketches](),
 	reflect.TypeFor[live.Curves](),
+	reflect.TypeFor[fleet.State](),
+	reflect.TypeFor[answers.QueryDocument](),
+	reflect.TypeFor[answers.GrowthDocument](),
+	reflect.TypeFor[answers.CausesDocument](),
+	reflect.TypeFor[answers.RanksDocument](),
+}
+
+// written are types that write their own JSON, and what the page gets of them,
+// beside those of view.Shown.
+var written = map[reflect.Type]reflect.Type{
+	reflect.TypeFor[answers.Rows](): reflect.TypeFor[[]map[string]any](),
 }
 
 // present are the pointers that are never nil, nullable the lists that may be,

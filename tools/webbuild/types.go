@@ -140,6 +140,9 @@ func (m *module) fields(t reflect.Type, before, after string) string {
 // text writes a type.
 func (m *module) text(t reflect.Type) string {
 	t = view.Shown(t)
+	if as, ok := written[t]; ok {
+		t = as
+	}
 	if t.Name() != "" && t.PkgPath() != "" && t != reflect.TypeFor[json.RawMessage]() {
 		if t.Implements(reflect.TypeFor[json.Marshaler]()) {
 			m.g.bad("%v writes its own JSON: add to view.Shown what the page gets", t)

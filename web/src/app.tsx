@@ -9,8 +9,8 @@ import { Empty, Go, Trouble, Wait } from './parts/basic';
 import { DropAnywhere, DropZone, FilesDialog, filesShown, without } from './parts/files';
 import { HelpDialog, helpShown } from './parts/help';
 import { MomentBar } from './parts/moment';
-import { block, event, home, open, range, run, screen, screens, show, visit, type Screen } from './route';
-import { copyLink, current, jump, listed, live, lost, meta, notice, outcome, pin, runs, select, selectRange, step, toPeak } from './state';
+import { block, event, home, isExtra, open, range, run, screen, screens, show, visit, type Screen } from './route';
+import { copyLink, current, extra, jump, listed, lost, meta, notice, outcome, pin, runs, select, selectRange, step, toPeak } from './state';
 import { theme, toggle } from './theme';
 import { Overview } from './screens/overview';
 import { Timeline } from './screens/timeline';
@@ -23,7 +23,7 @@ import { Playground } from './screens/playground';
 import { AllRuns, Start, ToldDialog } from './screens/start';
 import { Plan } from './screens/plan';
 
-const pages: Record<Screen, { title: string; page: FunctionComponent }> = {
+const pages: Record<Screen, { title: string; page?: FunctionComponent }> = {
   overview: { title: 'Overview', page: Overview },
   timeline: { title: 'Timeline', page: Timeline },
   segments: { title: 'Segments', page: Segments },
@@ -33,17 +33,14 @@ const pages: Record<Screen, { title: string; page: FunctionComponent }> = {
   compare: { title: 'Compare', page: Compare },
   playground: { title: 'Playground', page: Playground },
   plan: { title: 'Plan', page: Plan },
-  live: { title: 'Live', page: Live },
+  live: { title: 'Live' },
+  fleet: { title: 'Fleet' },
 };
 
-function Live() {
-  return <Extra name="live" />;
-}
-
-// tabs are the screens that there are. Where there is Live one begins with it; its
-// key is 0.
-const tabs = computed(() => [...(live.value ? (['live'] as const) : []), ...screens.filter((s) => s !== 'live')]);
-const keyOf = (s: Screen) => String((screens.indexOf(s) + 1) % 10);
+// tabs are the screens that there are. Where there is Live or Fleet one begins with
+// it; its key is 0.
+const tabs = computed(() => screens.filter((s) => s === extra.value).concat(screens.filter((s) => !isExtra(s))));
+const keyOf = (s: Screen) => String(isExtra(s) ? 0 : screens.indexOf(s) + 1);
 
 export function App() {
   usePageKeys();
@@ -73,7 +70,7 @@ function Header() {
   return (
     <header class="top">
       <h1>
-        <a href={live.value ? '#//live' : '#//overview'} class="home" title={runs.value.length > 1 ? 'All runs' : undefined}>
+        <a href={`#//${extra.value ?? 'overview'}`} class="home" title={runs.value.length > 1 ? 'All runs' : undefined}>
           <Mark />
           Ashlar
         </a>
@@ -146,16 +143,16 @@ function RunPicker() {
   );
 }
 
-// pick goes to a run; from Live to its overview.
+// pick goes to a run; from Live and Fleet to its overview.
 function pick(id: number): void {
   if (!id) home();
-  else if (screen.value === 'live') visit(id, 'overview', {});
+  else if (isExtra(screen.value)) visit(id, 'overview', {});
   else open(id);
 }
 
 function Body() {
   const c = current.value;
-  if (screen.value === 'live') return <Live />;
+  if (isExtra(screen.value)) return <Extra key={screen.value} name={screen.value} />;
   if (screen.value === 'playground') return <Playground />; // they are about no run
   if (screen.value === 'plan') return <Plan />;
   if (!listed.value) return <Wait>Asking for the files</Wait>;
@@ -192,7 +189,7 @@ function Body() {
       </div>
     );
   }
-  const Page = pages[screen.value].page;
+  const Page = pages[screen.value].page!;
   return <Page key={c.id} />;
 }
 
@@ -207,7 +204,7 @@ function usePageKeys(): void {
     { keys: ['?'], text: 'This sheet', run: () => (helpShown.value = !helpShown.value) },
     { keys: ['/'], text: 'Search or filter', run: () => document.querySelector<HTMLInputElement>('main input[type=text]')?.focus() },
     { keys: ['Escape'], text: 'Deselect the block, then the range, then the moment', run: letGo },
-  ], [live.value]);
+  ], [extra.value]);
   useKeys('The moment', () => [
     { keys: [',', '.'], text: 'Previous, next event', run: (e: KeyboardEvent) => step(e.key === '.' ? 1 : -1) },
     { keys: ['<', '>'], text: '100 events back, forward', run: (e: KeyboardEvent) => step(e.key === '>' ? 100 : -100) },

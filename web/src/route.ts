@@ -5,7 +5,7 @@
 
 import { computed, signal } from '@preact/signals';
 
-export const screens = ['overview', 'timeline', 'segments', 'stacks', 'events', 'whatif', 'compare', 'playground', 'plan', 'live'] as const;
+export const screens = ['overview', 'timeline', 'segments', 'stacks', 'events', 'whatif', 'compare', 'playground', 'plan', 'live', 'fleet'] as const;
 export type Screen = (typeof screens)[number];
 export type Params = Readonly<Record<string, string>>;
 
@@ -121,8 +121,14 @@ export function show(name: Screen, change: Change = {}, how: 'push' | 'replace' 
   move(to(name, change), how);
 }
 
-// Screens that are about no run: an experiment, a plan, running jobs.
-const runless: readonly Screen[] = ['playground', 'plan', 'live'];
+// Screens that are about no run: an experiment, a plan, running jobs, many files.
+const runless: readonly Screen[] = ['playground', 'plan', 'live', 'fleet'];
+
+// isExtra reports whether a screen has a script of its own, assets/NAME.js, and is
+// only on some pages.
+export function isExtra(name: Screen): name is 'live' | 'fleet' {
+  return name === 'live' || name === 'fleet';
+}
 
 export function ofNoRun(name: Screen): boolean {
   return runless.includes(name);

@@ -4,7 +4,7 @@
 export { Fragment, jsx, jsxs } from 'preact/jsx-runtime';
 export { useEffect, useMemo } from 'preact/hooks';
 export { computed, effect, signal, useSignal } from '@preact/signals';
-export { aborted, ask, get, words } from './api';
+export { aborted, get, words, type Query } from './api';
 export { provide } from './extra';
 export { count, delta, percent, plural, size, span } from './format';
 export { useKeys, useMouse } from './keys';
@@ -12,6 +12,7 @@ export { lineStyle } from './palette';
 export { Bytes, Check, Choice, Empty, Field, Go, Panel, Select, Trouble, Wait } from './parts/basic';
 export { Lines, Swatch } from './parts/lines';
 export { Cell } from './compare/ranks';
-export { link, place, put, visit } from './route';
-export { lost, runs } from './state';
+export { repeat } from './repeat';
+export { link, place, put, type Change } from './route';
+export { lost, visitFile } from './state';
 export { ink, theme } from './theme';

@@ -3,7 +3,7 @@
 
 import { computed, effect, signal, type Signal } from '@preact/signals';
 import { aborted, ask, Failure, forget, get, send, words, type Query, type Taken } from './api';
-import { event, here, ofNoRun, open, place, put, run, screen, show, type Range } from './route';
+import { event, here, isExtra, ofNoRun, open, place, put, run, screen, show, visit, type Range } from './route';
 import type { Document as Stats } from './types/stats.gen';
 import type { Document as Explain } from './types/explain.gen';
 import type { Alloc, Found, Link, Meta, Run, Runs } from './types/view.gen';
@@ -17,7 +17,7 @@ export interface Loaded<T> {
 export const runs = signal<Run[]>([]);
 export const lost = signal<string | null>(null);
 export const listed = signal(false);
-export const live = signal(false); // there is the screen Live
+export const extra = signal<'live' | 'fleet' | null>(null); // the screen that only pages of this kind have
 export const current = computed(() => runs.value.find((r) => r.id === run.value) ?? null);
 export const ready = computed(() => current.value?.state === 'ready');
 
@@ -29,7 +29,7 @@ export async function watch(): Promise<void> {
       const reply = await get<Runs>('runs', version < 0 ? {} : { since: version });
       version = reply.version;
       runs.value = reply.runs;
-      live.value = reply.live;
+      extra.value = reply.live ? 'live' : reply.fleet ? 'fleet' : null;
       listed.value = true;
       lost.value = null;
     } catch (err) {
@@ -241,13 +241,20 @@ export async function remove(id: number): Promise<void> {
   }
 }
 
+// visitFile lets the server read a file that it knows, and shows it.
+export async function visitFile(path: string, query: Query): Promise<void> {
+  const got = (await (await ask(path, query, { method: 'POST' })).json()) as Taken;
+  runs.value = (await get<Runs>('runs')).runs;
+  if (got.runs[0] !== undefined) visit(got.runs[0], 'overview', {});
+}
+
 export function dismiss(name: string): void {
   incoming.value = incoming.value.filter((i) => i.name !== name);
 }
 
 // The title distinguishes tabs.
 effect(() => {
-  if (place.value.screen === 'live') return; // it has its own
+  if (isExtra(screen.value)) return; // it has its own
   const c = current.value;
   const failed = runs.value.filter((r) => r.ooms > 0).length;
   const all = runs.value.length > 1 ? `${runs.value.length} runs${failed > 0 ? `, ${failed} OOM` : ''} - Ashlar` : 'Ashlar';

@@ -61,6 +61,9 @@ func draws(b *page.Browser, ashlar, out string) error {
 			return err
 		}
 	}
+	if err := drawsFleet(b, ashlar, out); err != nil {
+		return err
+	}
 	return drawsLive(b, ashlar, out)
 }
 

@@ -60,7 +60,8 @@ type sortKey struct {
 const AllColumns = "all"
 
 const (
-	usualShow  = "run,attempt,rank,commit,cause,peak_allocated_bytes,peak_reserved_bytes,file"
+	// UsualShow are the columns of files that nobody chose.
+	UsualShow  = "run,attempt,rank,commit,cause,peak_allocated_bytes,peak_reserved_bytes,file"
 	usualGroup = "count,sum(failed),max(peak_allocated_bytes),max(peak_reserved_bytes)"
 )
 
@@ -107,7 +108,7 @@ func (q *Query) setShow(text string) error {
 	case text == AllColumns && len(q.group) == 0:
 		names = columnNames()
 	case len(names) == 0 && len(q.group) == 0:
-		names = listed(usualShow)
+		names = listed(UsualShow)
 	case len(names) == 0:
 		for _, g := range q.group {
 			names = append(names, g.Name)

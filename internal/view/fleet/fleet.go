@@ -27,6 +27,7 @@ type State struct {
 	Refused int              `json:"refused"`
 	Runs    []Run            `json:"runs"`    // the latest first
 	Columns []answers.Column `json:"columns"` // of the table
+	Show    string           `json:"show"`    // those of them that it has unless others are asked for
 }
 
 // Run is a run of the fleet.
@@ -101,7 +102,7 @@ func queryTable(entries []answers.Entry, q url.Values, now time.Time) (any, erro
 }
 
 func newState(entries []answers.Entry) *State {
-	s := &State{Files: len(entries), Runs: []Run{}, Columns: answers.Columns}
+	s := &State{Files: len(entries), Runs: []Run{}, Columns: answers.Columns, Show: answers.UsualShow}
 	at := map[string]int{}
 	for i := range entries {
 		e := &entries[i]

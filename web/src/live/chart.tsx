@@ -1,10 +1,10 @@
 // The curves of a job's ranks, with its alarms as marks.
 
-import { Lines, Trouble, Wait, get, place, put, size, useEffect, useMouse, useSignal } from '../shared';
+import { Lines, Trouble, Wait, get, place, put, repeat, size, useEffect, useMouse, useSignal } from '../shared';
 import type { Alarm } from '../types/watch.gen';
 import type { Curve, Curves, Job } from '../types/live.gen';
 import { clock } from './seen';
-import { openSnapshot, rankName, repeat, several, state, trouble } from './state';
+import { openSnapshot, rankName, several, state, trouble } from './state';
 
 // numbers are those of a sample that are sizes.
 export const numbers = [

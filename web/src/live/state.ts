@@ -1,9 +1,8 @@
 // The jobs as the server has them, asked for each second while the screen is seen.
 
-import { aborted, ask, computed, effect, get, link, place, put, runs, signal, visit, words } from '../shared';
+import { computed, effect, get, link, place, put, repeat, signal, visitFile, words } from '../shared';
 import type { Alarm, RunStatus } from '../types/watch.gen';
 import type { Job, Sketch, Sketches, State } from '../types/live.gen';
-import type { Runs } from '../types/view.gen';
 
 export const state = signal<State | null>(null);
 export const trouble = signal<string | null>(null); // why there is no newer state
@@ -11,33 +10,6 @@ export const refused = signal<string | null>(null); // why a snapshot is not ope
 export const sketches = signal<ReadonlyMap<string, Sketch>>(new Map());
 
 const second = 1000;
-
-// repeat calls f, waits, and calls it again, until the function that it returns is
-// called. A page that nobody sees asks for nothing.
-export function repeat(f: (stop: AbortSignal) => Promise<void>, wait: () => number, failed: (text: string | null) => void): () => void {
-  const stop = new AbortController();
-  let timer = 0;
-  const turn = async () => {
-    clearTimeout(timer);
-    if (document.hidden || stop.signal.aborted) return;
-    const began = Date.now();
-    try {
-      await f(stop.signal);
-      failed(null);
-    } catch (err) {
-      if (!aborted(err)) failed(words(err));
-    }
-    if (!stop.signal.aborted) timer = setTimeout(turn, Math.max(100, wait() - (Date.now() - began)));
-  };
-  const back = () => void (document.hidden || turn());
-  document.addEventListener('visibilitychange', back);
-  void turn();
-  return () => {
-    stop.abort();
-    clearTimeout(timer);
-    document.removeEventListener('visibilitychange', back);
-  };
-}
 
 // follow keeps the state and the sketches.
 export function follow(): () => void {
@@ -85,14 +57,11 @@ export async function openSnapshot(name: string): Promise<void> {
   if (opening.value) return;
   opening.value = name;
   refused.value = null;
+  put({ snapshot: null });
   try {
-    const got = (await (await ask('live/open', { snapshot: name }, { method: 'POST' })).json()) as { runs: number[] };
-    runs.value = (await get<Runs>('runs')).runs;
-    if (place.value.params['snapshot']) put({ snapshot: null });
-    if (got.runs[0] !== undefined) visit(got.runs[0], 'overview', {});
+    await visitFile('live/open', { snapshot: name });
   } catch (err) {
     refused.value = words(err);
-    put({ snapshot: null });
   } finally {
     opening.value = null;
   }

@@ -356,6 +356,7 @@ export interface Runs {
   version: number;
   runs: Run[];
   live: boolean;
+  fleet: boolean;
 }
 
 export interface Segment {
