@@ -82,6 +82,9 @@ func TestContradictions(t *testing.T) {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
 			code := execute(t.Context(), stdio{out: &stdout, err: &stderr}, append(args, "--json"))
+			if strings.Contains(stderr.String(), "built without the engine") {
+				t.Skip("needs make engine")
+			}
 			var document any
 			if err := json.Unmarshal(stdout.Bytes(), &document); err != nil {
 				t.Fatalf("status %d, %v, %s", code, err, &stderr)
