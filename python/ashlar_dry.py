@@ -1115,7 +1115,10 @@ class record:
         @functools.wraps(old)
         def init(*args, **kwargs):
             self.optimizing = True
-            return old(*args, **kwargs)
+            out = old(*args, **kwargs)
+            if args:
+                self.counts.setdefault(id(args[0]), 0)
+            return out
         return init
 
     def passing(self, old):
@@ -1152,7 +1155,7 @@ class record:
         self.done += 1
         n = self.counts[id(optimizer)] = self.counts.get(id(optimizer), 0) + 1
         self.mark("steps", self.done)
-        if self.steps and (min(self.counts.values()) >= self.steps or n >= 2 * self.steps):
+        if self.steps and (min(self.counts.values()) >= self.steps or n >= 4 * self.steps):  # some are made and never used
             raise Stop()
 
 
@@ -1805,6 +1808,8 @@ def main():
     p.add_argument("script")
     p.add_argument("args", nargs=argparse.REMAINDER)
     o = p.parse_args()
+    if not torch.version.cuda:
+        print("ashlar_dry: this PyTorch is not built for CUDA; a dry run needs one that is, with or without a GPU", file=sys.stderr)
     sys.argv = [o.script] + o.args
     if not o.module:
         sys.path[0] = os.path.dirname(os.path.abspath(o.script))
