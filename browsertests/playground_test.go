@@ -127,6 +127,16 @@ func TestPlaygroundLessons(t *testing.T) {
 			{24, "Growth: the free 6.00 MiB at A+54.00 MiB can be extended: unmapped addresses follow."},
 			{27, "Unmapping: of the free 38.00 MiB at A+42.00 MiB only whole granules of 20.00 MiB can go. 1 of them lies inside: it is unmapped and goes back to the driver."},
 		},
+		"mem-pools": {
+			{4, "Private pool: from here on requests go to p (torch.cuda.use_mem_pool): the free blocks of the default pools are not looked at."},
+			{9, "Best fit: the 20.00 MiB block at the start of A is the smallest free one that is large enough."},
+			{10, "Stranded: 36.00 MiB free in private pools stays with them."},
+		},
+		"tenants": {
+			{1, "Tenant: serve has an allocator of its own; together the tenants reserve at most 100.00 MiB. 40.00 MiB of it are guaranteed to serve, whatever the others do."},
+			{6, "Tenant: cudaMalloc of 20.00 MiB is refused: what the others have, and what is guaranteed to them, leaves too little."},
+			{6, "Tenant: train has 60.00 MiB reserved, 0 B guaranteed; for 20.00 MiB more the other tenants leave too little of the group's 100.00 MiB."},
+		},
 		"garbage-collection": {
 			{11, "Garbage collection: 170.00 MiB are reserved, not more than 200.00 MiB, garbage_collection_threshold times the limit of 400.00 MiB: nothing to do."},
 			{12, "Age: segment B, 60.00 MiB, was not used for 5 searches of its pool, the average is 3.3: it goes."},
