@@ -1422,29 +1422,29 @@ class Cudnn:
     there is no GPU the card is described to it; then it leaves out kernels that ask the driver."""
 
     def __init__(self, facts):
-        self.facts, self.library, self.made, self.lock = facts, None, [], threading.Lock()
+        self.facts, self.cudnn, self.made, self.lock = facts, None, [], threading.Lock()
 
     def load(self):
         self.of_graph = self.of_heuristics = None  # not to be asked, if what follows fails
-        self.library = ctypes.CDLL("libcudnn.so.9")
-        self.library.cudnnGetVersion.restype = ctypes.c_size_t
+        self.cudnn = ctypes.CDLL("libcudnn.so.9")
+        self.cudnn.cudnnGetVersion.restype = ctypes.c_size_t
         signature = ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_int64
-        self.library.cudnnBackendSetAttribute.argtypes = *signature, ctypes.c_void_p
-        self.library.cudnnBackendGetAttribute.argtypes = *signature, ctypes.c_void_p, ctypes.c_void_p
+        self.cudnn.cudnnBackendSetAttribute.argtypes = *signature, ctypes.c_void_p
+        self.cudnn.cudnnBackendGetAttribute.argtypes = *signature, ctypes.c_void_p, ctypes.c_void_p
         for name in ("Finalize", "DestroyDescriptor"):
-            getattr(self.library, "cudnnBackend" + name).argtypes = [ctypes.c_void_p]
+            getattr(self.cudnn, "cudnnBackend" + name).argtypes = [ctypes.c_void_p]
         if self.facts["present"]:
             self.handle = ctypes.c_void_p()
             self.plainly("cudnnCreate", ctypes.byref(self.handle))
             self.of_graph, self.of_heuristics = [(800, HANDLE, [self.handle])], []
             return
-        if self.library.cudnnGetVersion() < 90800:
+        if self.cudnn.cudnnGetVersion() < 90800:
             raise OSError("cuDNN before 9.8 knows the GPU of the machine alone")
         card = self.make(CARD, (2702, CHAR, json.dumps(described(self.facts)).encode()))
         self.of_graph, self.of_heuristics = [], [(204, DESCRIPTOR, [card])]
 
     def call(self, name, *args):
-        status = getattr(self.library, "cudnnBackend" + name)(*args)
+        status = getattr(self.cudnn, "cudnnBackend" + name)(*args)
         if status:
             raise OSError("cudnnBackend%s: status %d" % (name, status))
 
@@ -1468,7 +1468,7 @@ class Cudnn:
         """What a call takes beside its results, -1 for what is not known."""
         try:
             with self.lock:
-                if self.library is None:
+                if self.cudnn is None:
                     self.load()
                 return self.recurrent(func, args) if func in RECURRENT else self.convolution(func, args, made)
         except Exception:  # whatever it is, the run goes on without the answer
@@ -1515,10 +1515,10 @@ class Cudnn:
             return [work.value, reserve.value]
         finally:
             for name, d in reversed(made):
-                getattr(self.library, "cudnnDestroy%sDescriptor" % name)(d)
+                getattr(self.cudnn, "cudnnDestroy%sDescriptor" % name)(d)
 
     def plainly(self, name, *args):
-        status = getattr(self.library, name)(*args)
+        status = getattr(self.cudnn, name)(*args)
         if status:
             raise OSError("%s: status %d" % (name, status))
 
@@ -1563,7 +1563,7 @@ class Cudnn:
             return -1
         finally:
             for d in reversed(self.made):
-                self.library.cudnnBackendDestroyDescriptor(d)
+                self.cudnn.cudnnBackendDestroyDescriptor(d)
             self.made = []
 
     def proposals(self, heuristics):

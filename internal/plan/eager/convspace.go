@@ -20,16 +20,8 @@ const (
 	weightPass
 )
 
-// Forward is the workspace of the convolution. It reports whether that
-// convolution was measured or follows from a rule without exception.
-func (c *Convolution) Forward() (bytes int64, sure bool) { return c.space(forwardPass) }
-
-// Input is the workspace of the gradient of the input.
-func (c *Convolution) Input() (bytes int64, sure bool) { return c.space(inputPass) }
-
-// Weight is the workspace of the gradient of the weight.
-func (c *Convolution) Weight() (bytes int64, sure bool) { return c.space(weightPass) }
-
+// space is the workspace of a pass. It reports whether that convolution was
+// measured or follows from a rule without exception.
 func (c *Convolution) space(p convPass) (bytes int64, sure bool) {
 	if c.Native() {
 		return 0, true
@@ -69,31 +61,6 @@ func (c *Convolution) cutsPatches() bool {
 	return len(c.X) == 4 && c.X[1] <= 8 && c.Groups == 1 && !c.ChannelsLast &&
 		slices.Equal(c.Stride, c.W[2:]) && min(c.W[2], c.W[3]) >= 14 &&
 		product(c.Dilation) == 1 && c.Padding[0] == 0 && c.Padding[1] == 0
-}
-
-// Benchmark is about what the first call of each takes under
-// torch.backends.cudnn.benchmark, which tries all kernels: the largest
-// workspace of them. Kernels that copy all tensors are always among these; with
-// every channel apart, such a copy has four channels for one. Later calls use
-// the fastest kernel, which tends to need little.
-func (c *Convolution) Benchmark() (forward, input, weight int64) {
-	if c.Native() {
-		return 0, 0, 0
-	}
-	size := c.Type.Size()
-	x, w, y := lastCopy(c.X, size, to16Bytes), lastCopy(c.W, size, to16Bytes), lastCopy(c.Y, size, to16Bytes)
-	if c.Groups > 1 && c.Groups == c.X[1] {
-		x, w, y = c.groupCopy(c.X, 4), c.groupCopy(c.W, 4), c.groupCopy(c.Y, 4)
-	}
-	all := x + w + y + 16
-	forward, _ = c.Forward()
-	input, _ = c.Input()
-	weight, _ = c.Weight()
-	forward, input = max(all, forward), max(all, input)
-	if c.Groups > 1 || !c.ChannelsLast {
-		weight = max(all, weight)
-	}
-	return forward, input, weight
 }
 
 // Native reports whether PyTorch runs the convolution with kernels of its own,

@@ -135,12 +135,12 @@ func TestKnownWorkspaces(t *testing.T) {
 		if c.of == "random" {
 			continue
 		}
-		for p, get := range []func() (int64, bool){c.conv.Forward, c.conv.Input, c.conv.Weight} {
+		for p := forwardPass; p <= weightPass; p++ {
 			if c.space[p] < 0 {
 				continue
 			}
 			n++
-			if got, sure := get(); got != c.space[p] || !sure {
+			if got, sure := c.conv.space(p); got != c.space[p] || !sure {
 				t.Errorf("%s %+v pass %d: %d (sure: %v), want %d", c.of, *c.conv, p, got, sure, c.space[p])
 			}
 		}
@@ -157,13 +157,13 @@ func TestTransposedWorkspace(t *testing.T) {
 	c := Convolution{[]int64{8, 64, 512}, []int64{128, 64, 3}, []int64{8, 128, 510}, BFloat16, false, false, one, []int64{0}, one, 1}
 	d := c
 	d.X, d.Y, d.Transposed = c.Y, c.X, true
-	forward, _ := d.Forward()
-	input, _ := c.Input()
+	forward, _ := d.space(forwardPass)
+	input, _ := c.space(inputPass)
 	if forward != input || forward == 0 {
 		t.Errorf("transposed %d, gradient of the input %d", forward, input)
 	}
-	forward, _ = c.Forward()
-	input, _ = d.Input()
+	forward, _ = c.space(forwardPass)
+	input, _ = d.space(inputPass)
 	if forward != input {
 		t.Errorf("forward %d, transposed gradient of the input %d", forward, input)
 	}
@@ -173,7 +173,7 @@ func TestTransposedWorkspace(t *testing.T) {
 func TestNativeConvolutions(t *testing.T) {
 	one, none := []int64{1, 1}, []int64{0, 0}
 	c := Convolution{[]int64{8, 64, 32, 32}, []int64{64, 1, 3, 3}, []int64{8, 64, 30, 30}, Float32, false, false, one, none, one, 64}
-	if got, sure := c.Weight(); got != 0 || !sure {
+	if got, sure := c.space(weightPass); got != 0 || !sure {
 		t.Errorf("every channel apart: %d, sure: %v", got, sure)
 	}
 	c.ChannelsLast = true
@@ -196,39 +196,11 @@ func TestPatchesGoByTheirRules(t *testing.T) {
 			1,
 		}
 		p := newPatches(c.Type, c.X, c.W, c.Y)
-		if got, sure := c.Forward(); !sure && got != p.forward() {
+		if got, sure := c.space(forwardPass); !sure && got != p.forward() {
 			t.Errorf("%+v: forward %d, want %d", m, got, p.forward())
 		}
-		if got, sure := c.Weight(); !sure && got != p.backward() {
+		if got, sure := c.space(weightPass); !sure && got != p.backward() {
 			t.Errorf("%+v: gradient of the weight %d, want %d", m, got, p.backward())
-		}
-	}
-}
-
-// An EfficientNet with benchmark on: the first call of each.
-func TestBenchmarkedConvolutions(t *testing.T) {
-	one, none := []int64{1, 1}, []int64{0, 0}
-	for _, m := range []struct {
-		x, w, y         []int64
-		groups          int64
-		forward, weight int64
-	}{
-		{[]int64{64, 96, 112, 112}, []int64{96, 1, 3, 3}, []int64{64, 96, 56, 56}, 96, 770731024, 773386255},
-		{[]int64{64, 240, 28, 28}, []int64{240, 1, 5, 5}, []int64{64, 240, 28, 28}, 240, 192867856, 199015015},
-		{[]int64{64, 32, 112, 112}, []int64{16, 32, 1, 1}, []int64{64, 16, 112, 112}, 1, 77070480, 0},
-		{[]int64{64, 40, 28, 28}, []int64{240, 40, 1, 1}, []int64{64, 240, 28, 28}, 1, 28098736, 0},
-	} {
-		step := []int64{m.x[2] / m.y[2], m.x[3] / m.y[3]}
-		pad := none
-		if m.w[2] > 1 {
-			pad = []int64{m.w[2] / 2, m.w[3] / 2}
-		}
-		c := Convolution{m.x, m.w, m.y, Float16, true, false, step, pad, one, m.groups}
-		forward, input, weight := c.Benchmark()
-		for _, v := range [][2]int64{{forward, m.forward}, {input, m.forward}, {weight, m.weight}} {
-			if off := v[0] - v[1]; v[1] > 0 && 20*max(off, -off) > v[1] {
-				t.Errorf("%+v: %d, want %d", m, v[0], v[1])
-			}
 		}
 	}
 }
