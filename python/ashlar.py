@@ -892,8 +892,6 @@ class _Watcher:
             return
         self.reset()
         self.pid, self.session = os.getpid(), os.urandom(12).hex()
-        # It stays open: every call of the system gives the interpreter's lock away and waits for it again.
-        self.statm = _attempt(os.open, "/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
         self.thread = threading.Thread(target=self.loop, name="ashlar-watch", daemon=True)
         self.thread.start()
 
@@ -964,6 +962,9 @@ class _Watcher:
             self.lost += 1
 
     def resident(self):
+        # It stays open: every call of the system gives the interpreter's lock away and waits for it again.
+        if self.statm is None:
+            self.statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
         return int(os.pread(self.statm, 200, 0).split()[1]) * mmap.PAGESIZE
 
     def send(self, end=False):
