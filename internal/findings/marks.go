@@ -167,6 +167,7 @@ func markedSteps(t *trace.Trace, seq *sequence, source string, windows []window,
 		return s
 	}
 	switch at := seq.find(anchor, windows[0].begin, windows[0].end); {
+	case at >= 0 && seq.first(at) == seq.first(windows[0].begin): // frees alone are no set-up
 	case at >= 0:
 		s.List[0].Begin = at
 	case s.List[0].Begin == 0:
