@@ -1,13 +1,14 @@
 """Checks ashlar.watch() and `ashlar watch` on a machine with an NVIDIA GPU.
 
-    python watch_check.py PATH-OF-ASHLAR
+    python watch_check.py [--only cost|fragments|ddp|nvml] PATH-OF-ASHLAR
 
 Five jobs: one that times the sender's thread, one that times its steps with and
 without watching in turn, one that dies of fragmentation (with and without leave to
 empty the cache), DDP of two processes on one GPU, and one that does not watch
 itself. Prints a table and exits with 1 if a check failed. Takes about four minutes
-and 3 GiB of GPU memory; with --nvml only the last job, half a minute.
+and 3 GiB of GPU memory.
 """
+import argparse
 import json
 import os
 import pickle
@@ -250,18 +251,20 @@ def main():
     if sys.argv[1:2] == ["--job"]:
         print(json.dumps(JOBS[sys.argv[2]]()))
         return 0
-    only = "--nvml" in sys.argv
-    paths = [a for a in sys.argv[1:] if a != "--nvml"]
-    if len(paths) != 1:
-        sys.stderr.write(__doc__)
-        return 2
-    checks = Checks(paths[0])
+    parts = {"cost": Checks.cost, "fragments": Checks.fragments, "ddp": Checks.ddp, "nvml": Checks.nvml}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=parts)
+    parser.add_argument("ashlar", help="the command")
+    options = parser.parse_args()
+    checks = Checks(options.ashlar)
     try:
-        for part in (checks.nvml,) if only else (checks.cost, checks.fragments, checks.ddp, checks.nvml):
+        for name, part in parts.items():
+            if options.only not in (None, name):
+                continue
             try:
-                part()
+                part(checks)
             except Exception as e:  # the others are of interest all the same
-                checks.row(part.__name__, repr(e), False)
+                checks.row(name, repr(e), False)
     finally:
         code = checks.end()
     return code

@@ -18,6 +18,9 @@ func (t *maxTree) set(i int, x uint64) {
 	}
 }
 
+// at returns number i, which was set.
+func (t *maxTree) at(i int) uint64 { return t.v[t.leaves()+i] }
+
 // grow makes room for number i.
 func (t *maxTree) grow(i int) {
 	n := max(64, t.leaves())

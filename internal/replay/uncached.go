@@ -19,12 +19,17 @@ func (p *Program) RunUncached(ctx context.Context, c Conditions) (*Outcome, erro
 		return nil, p.Runnable(c)
 	}
 	c.Limit, c.Settings.PerProcessMemoryFraction = 0, 1
-	u := &uncached{Program: p, outcome: &Outcome{Conditions: c}, sizes: make([]uint64, p.tensors)}
+	u := &uncached{Program: p, outcome: &Outcome{Conditions: c}, sizes: make([]uint64, p.tensors), pages: make([]int32, p.tensors)}
 	p.EachFirst(func(tensor int, c Call) {
 		u.sizes[tensor] = c.Size
+		u.pages[tensor], _ = u.small.Malloc(c.Size)
 		u.live += c.Size
 	})
-	p.FreedBefore(func(tensor, _ int) { u.live -= u.sizes[tensor]; u.sizes[tensor] = 0 })
+	p.FreedBefore(func(tensor, _ int) {
+		u.small.Free(u.pages[tensor], u.sizes[tensor])
+		u.live -= u.sizes[tensor]
+		u.sizes[tensor] = 0
+	})
 	u.high = High{Bytes: u.live, Event: -1, Time: trace.NoTime}
 	u.piece = u.live
 	if err := u.run(ctx); err != nil {
@@ -41,6 +46,8 @@ type uncached struct {
 	*Program
 	outcome *Outcome
 	sizes   []uint64 // tensor -> bytes; 0 while it has none
+	pages   []int32  // tensor -> its page of the driver's
+	small   sim.SmallPages
 	live    uint64
 	high    High
 	piece   uint64 // the highest of the current piece of the curve
@@ -73,44 +80,45 @@ func (u *uncached) run(ctx context.Context) error {
 func (u *uncached) call(i int) {
 	switch c := u.calls[i]; c.kind() {
 	case CallAlloc:
-		if u.malloc(i, c.size) {
-			u.sizes[c.tensor] = c.size
+		if page, ok := u.malloc(i, c.size); ok {
+			u.sizes[c.tensor], u.pages[c.tensor] = c.size, page
 		}
 	case CallFree, CallFreeLater:
-		u.free(u.sizes[c.tensor])
+		u.free(u.pages[c.tensor], u.sizes[c.tensor])
 		u.sizes[c.tensor] = 0
 	case CallTry:
-		if u.malloc(i, c.size) {
-			u.free(c.size) // as a run with a cache does
+		if page, ok := u.malloc(i, c.size); ok {
+			u.free(page, c.size) // as a run with a cache does
 		}
 	}
 }
 
-// malloc asks the driver for memory and reports whether it gave it.
-func (u *uncached) malloc(i int, size uint64) bool {
+// malloc asks the driver for memory and reports in which page it gave it, and whether.
+func (u *uncached) malloc(i int, size uint64) (page int32, ok bool) {
 	o := u.outcome
 	if memory := o.Conditions.DeviceMemory; memory > 0 && u.live+size > memory {
 		u.failed(i, size)
-		return false
+		return 0, false
 	}
+	page, took := u.small.Malloc(size)
 	o.DeviceAllocs++
-	o.DriverTime += sim.MallocTime(size)
+	o.DriverTime += took
 	u.live += size
 	u.piece = max(u.piece, u.live)
 	if u.live > u.high.Bytes {
 		event := int(u.events[i])
 		u.high = High{Bytes: u.live, Event: event, Time: u.time(event)}
 	}
-	return true
+	return page, true
 }
 
 // free gives memory back; a tensor that got none has nothing to give.
-func (u *uncached) free(size uint64) {
+func (u *uncached) free(page int32, size uint64) {
 	if size == 0 {
 		return
 	}
 	u.outcome.DeviceFrees++
-	u.outcome.DriverTime += sim.FreeTime(size)
+	u.outcome.DriverTime += u.small.Free(page, size)
 	u.live -= size
 }
 

@@ -5,7 +5,7 @@ usage: python3 tools/bench/gpu/nocache.py [--out DIR] [--ashlar PATH] [--seconds
 
 Three scripts run in processes of their own: as they are, with empty_cache() before each step, and
 with PYTORCH_NO_CUDA_MEMORY_CACHING=1. The first two leave a snapshot. Calls of the driver and
-their time are counted by torch.profiler. `ashlar whatif` predicts from the snapshot of the plain run what
+their time are counted by calls.c, which is compiled here and preloaded. `ashlar whatif` predicts from the snapshot of the plain run what
 the other two did, and from that with the calls what the plain one did. Bars, for each script:
 
   calls      as many cudaMalloc and cudaFree as predicted
@@ -87,8 +87,8 @@ SCRIPTS = {"batches": batches, "cache": cache, "pieces": pieces}
 def child(script, mode, out):
     """Runs one script in one mode and prints what it measured."""
     import torch
-    from torch.profiler import ProfilerActivity, profile
 
+    library = C.CDLL(os.environ["LD_PRELOAD"])
     a = torch.zeros(64, 64, device="cuda")  # what libraries take for themselves, they take now
     (a @ a).sum().item()
     step = SCRIPTS[script]()
@@ -100,32 +100,37 @@ def child(script, mode, out):
     mark = getattr(torch.cuda.memory, "_set_memory_metadata", None)  # PyTorch 2.10 and later
     if mode != "uncached":
         torch.cuda.memory._record_memory_history(max_entries=1_000_000, stacks="python")
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as p:
-        kept = None
-        for i in range(1, STEPS + 1):
-            if mark:
-                mark(f"step {i}")
-            if mode == "empty":
-                torch.cuda.empty_cache()
-            kept = step(i)
-        torch.cuda.synchronize()
+    first, last = (C.c_uint64 * 4)(), (C.c_uint64 * 4)()
+    library.calls_read(first)
+    kept = None
+    for i in range(1, STEPS + 1):
+        if mark:
+            mark(f"step {i}")
+        if mode == "empty":
+            torch.cuda.empty_cache()
+        kept = step(i)
+    torch.cuda.synchronize()
+    library.calls_read(last)
     result = {"script": script, "mode": mode, "marked": bool(mark), "torch": torch.__version__, "card": torch.cuda.get_device_name()}
     if mode != "uncached":
         torch.cuda.memory._dump_snapshot(os.path.join(out, f"{script}-{mode}.pickle"))
         after = torch.cuda.memory_stats()
         result["stats"] = {k: after[k] for k in ("reserved_bytes.all.peak", "requested_bytes.all.peak")}
         result["stats"].update({k: after[k] - before[k] for k in ("num_device_alloc", "num_device_free")})
-    calls = {"cudaMalloc": [], "cudaFree": []}
-    for e in p.events():
-        if e.name in calls:
-            calls[e.name].append(e.time_range.elapsed_us())
-    result["calls"] = {k: {"count": len(v), "ms": sum(v) / 1e3} for k, v in calls.items()}
+    result["calls"] = {name: {"count": last[i] - first[i], "ms": (last[i + 1] - first[i + 1]) / 1e6} for name, i in (("cudaMalloc", 0), ("cudaFree", 2))}
     del kept
     print("RESULT " + json.dumps(result), flush=True)
 
 
-def run(script, mode, out, seconds):
-    env = dict(os.environ, CUDA_LAUNCH_BLOCKING="1", TEARDOWN_CUPTI="0")
+def counter(folder):
+    """The library that counts the calls."""
+    path = os.path.join(os.path.abspath(folder), "calls.so")
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", path, os.path.join(HERE, "calls.c"), "-ldl"], check=True)
+    return path
+
+
+def run(script, mode, out, seconds, preload):
+    env = dict(os.environ, CUDA_LAUNCH_BLOCKING="1", LD_PRELOAD=preload)
     env.pop("PYTORCH_CUDA_ALLOC_CONF", None)
     env.pop("PYTORCH_ALLOC_CONF", None)
     if mode == "uncached":
@@ -153,7 +158,7 @@ def predicted(result):
 
 
 def measured(row, plain):
-    """What a run did. PyTorch's own counts are taken where it has them; the profiler must agree."""
+    """What a run did. PyTorch's own counts are taken where it has them; the count of calls must agree."""
     calls = row["calls"]
     out = {"allocs": calls["cudaMalloc"]["count"], "frees": calls["cudaFree"]["count"],
            "ms": calls["cudaMalloc"]["ms"] + calls["cudaFree"]["ms"]}
@@ -161,8 +166,10 @@ def measured(row, plain):
         out["reserved"] = plain["stats"]["requested_bytes.all.peak"]
     else:
         out["reserved"] = row["stats"]["reserved_bytes.all.peak"]
-        out["profiled"] = (out["allocs"], out["frees"])
-        out["allocs"], out["frees"] = row["stats"]["num_device_alloc"], row["stats"]["num_device_free"]
+        own = row["stats"]["num_device_alloc"], row["stats"]["num_device_free"]
+        if own != (out["allocs"], out["frees"]):
+            print(f"{row['script']} {row['mode']}: PyTorch counts {own} calls, calls.c {out['allocs']}, {out['frees']}", file=sys.stderr)
+        out["allocs"], out["frees"] = own
     return out
 
 
@@ -253,8 +260,9 @@ def main():
     folder = args.compare or args.out
     if not args.compare:
         os.makedirs(folder, exist_ok=True)
+        preload = counter(folder)
         end = time.monotonic() + args.seconds
-        rows = [run(script, mode, folder, max(1.0, end - time.monotonic())) for script in SCRIPTS for mode in MODES]
+        rows = [run(script, mode, folder, max(1.0, end - time.monotonic()), preload) for script in SCRIPTS for mode in MODES]
         with open(os.path.join(folder, "nocache.json"), "w") as f:
             json.dump(rows, f, indent=1)
         for r in rows:
