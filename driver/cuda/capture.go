@@ -1,6 +1,12 @@
 package cuda
 
-import "unsafe"
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"unsafe"
+)
 
 // CaptureMode says which calls of other threads would break a capture.
 type CaptureMode int
@@ -28,7 +34,68 @@ func (d *Device) BeginCapture(stream uint64, mode CaptureMode) error {
 		return err
 	}
 	defer c.leave()
-	return c.do(symStreamBeginCapture, uintptr(stream), uintptr(mode))
+	d.captures.add(stream)
+	err = c.do(symStreamBeginCapture, uintptr(stream), uintptr(mode))
+	if err != nil {
+		d.captures.remove(stream)
+	}
+	return err
+}
+
+// captureTable has the streams whose captures BeginCapture began. A wait for the
+// whole device breaks captures, and no call of the driver tells whether there are any.
+type captureTable struct {
+	mu      sync.Mutex
+	streams []uint64
+}
+
+func (t *captureTable) add(stream uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.streams = append(t.streams, stream)
+}
+
+func (t *captureTable) list() []uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.streams)
+}
+
+func (t *captureTable) remove(stream uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := slices.Index(t.streams, stream); i >= 0 {
+		t.streams = slices.Delete(t.streams, i, i+1)
+	}
+}
+
+// SynchronizeDevice waits for all work of all streams of the context. While a capture
+// that BeginCapture began goes on, or one of a stream that stream 0 waits for, it
+// returns [ErrCapturing] and the capture goes on. The driver tells of no others: their
+// owner must not call this meanwhile, it would break them, and the error is
+// ErrCapturing too.
+func (d *Device) SynchronizeDevice() error {
+	c, err := d.enterRelaxed()
+	if err != nil {
+		return err
+	}
+	defer c.leave()
+	for _, s := range append(d.captures.list(), 0) {
+		capturing, err := c.capturing(s)
+		if err != nil {
+			return err
+		}
+		if capturing {
+			return fmt.Errorf("the whole device cannot be waited for: stream %#x: %w; wait until the capture has ended", s, ErrCapturing)
+		}
+		d.captures.remove(s) // it was broken, or ended elsewhere
+	}
+	err = c.do(symCtxSynchronize)
+	var e *Error
+	if errors.As(err, &e) && e.Code == codeCaptureUnsupported {
+		return fmt.Errorf("%w: %w", ErrCapturing, err)
+	}
+	return err
 }
 
 // EndCapture ends the capture and makes a graph of what was collected.
@@ -41,6 +108,7 @@ func (d *Device) EndCapture(stream uint64) (*Graph, error) {
 	if err := c.do(symStreamEndCapture, uintptr(stream), c.out(unsafe.Pointer(&c.a))); err != nil {
 		return nil, err
 	}
+	d.captures.remove(stream)
 	g := &Graph{dev: d, graph: uintptr(c.a)}
 	if err := c.do(symGraphInstantiateWithFlags, c.out(unsafe.Pointer(&c.a)), g.graph, 0); err != nil {
 		_ = c.do(symGraphDestroy, g.graph)

@@ -86,9 +86,12 @@ func TestBrokenCapture(t *testing.T) {
 	defer release()
 	s := must(d.NewStream())
 	check(t, d.BeginCapture(s, cuda.CaptureGlobal))
-	if err := d.SynchronizeDevice(); code(err) != 900 {
+	// Another Device of the same card does not know of the capture.
+	blind := must(must(cuda.Open()).Device(0))
+	if err := blind.SynchronizeDevice(); code(err) != 900 || !errors.Is(err, cuda.ErrCapturing) {
 		t.Errorf("got %v", err)
 	}
+	check(t, blind.Close())
 	if !must(d.Capturing(s)) {
 		t.Error("a broken capture goes on until it is ended")
 	}

@@ -21,6 +21,8 @@ type Device struct {
 	events      eventTable
 	streams     streamTable
 	pool        poolHandle
+	host        hostPlaces
+	captures    captureTable
 }
 
 var (
@@ -81,7 +83,7 @@ func (d *Device) Close() error {
 	if d.closed.Load() {
 		return nil
 	}
-	err := errors.Join(d.closeEvents(), d.closeStreams())
+	err := errors.Join(d.closeEvents(), d.closeCopies(), d.closeStreams())
 	d.closed.Store(true)
 	if r := d.lib.release(d.handle); err == nil {
 		err = r
@@ -97,16 +99,6 @@ func (d *Device) TotalMemory() uint64 { return d.info.TotalMemory }
 
 // Granularity is the unit in which memory is mapped, 0 if it cannot be.
 func (d *Device) Granularity() uint64 { return d.granularity }
-
-// SynchronizeDevice waits for all work of all streams of the context.
-func (d *Device) SynchronizeDevice() error {
-	c, err := d.enter()
-	if err != nil {
-		return err
-	}
-	defer c.leave()
-	return c.do(symCtxSynchronize)
-}
 
 // ContextCost measures how much memory a context takes on the n-th GPU before
 // anything is allocated, by making one and giving it up again. It asks NVML

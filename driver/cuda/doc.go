@@ -33,6 +33,9 @@
 // Unmap gives it back with one driver call over the range. So there is no list of
 // handles to keep, and Unmap happens completely or not at all.
 //
+// Memory of the host is mapped the same way ([driver.HostMapper]): the card reads and
+// writes it over the bus, and [Device.CopyMapped] moves bytes between the two kinds.
+//
 // Only its own card can access mapped memory. cuCtxEnablePeerAccess opens memory
 // from Malloc to other cards, but not mapped memory.
 //
@@ -47,7 +50,7 @@
 // Free works during a capture: it waits for running work, and captured work does
 // not run yet. Unmap has to wait for its stream, which no mode allows for a
 // captured stream. It then returns [ErrCapturing], unmaps nothing, and the capture
-// goes on.
+// goes on. SynchronizeDevice does the same for every capture that it knows of.
 //
 // # Events
 //

@@ -44,13 +44,14 @@ var (
 
 // Result codes of the driver that mean something here.
 const (
-	codeOutOfMemory     = 2
-	codeDeinitialized   = 4
-	codeStubLibrary     = 34
-	codeNoDevice        = 100
-	codeInvalidDevice   = 101
-	codeNotReady        = 600
-	codeCaptureImplicit = 906
+	codeOutOfMemory        = 2
+	codeDeinitialized      = 4
+	codeStubLibrary        = 34
+	codeNoDevice           = 100
+	codeInvalidDevice      = 101
+	codeNotReady           = 600
+	codeCaptureUnsupported = 900
+	codeCaptureImplicit    = 906
 )
 
 // Error is a refusal by the driver.

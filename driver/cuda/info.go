@@ -31,6 +31,7 @@ const (
 	attrVirtualMemory     = 102
 	attrRDMA              = 110
 	attrMemoryPools       = 115
+	attrHostNUMA          = 134
 )
 
 // Info describes the n-th GPU. It makes no context and takes no memory.

@@ -34,6 +34,7 @@ const (
 	symMemcpyHtoDAsync
 	symMemcpyDtoHAsync
 	symMemcpyDtoDAsync
+	symMemcpyAsync
 	symMemsetD8Async
 	symStreamCreate
 	symStreamDestroy
@@ -110,6 +111,7 @@ var symbolNames = [symbols]string{
 	symMemcpyHtoDAsync:             "cuMemcpyHtoDAsync_v2",
 	symMemcpyDtoHAsync:             "cuMemcpyDtoHAsync_v2",
 	symMemcpyDtoDAsync:             "cuMemcpyDtoDAsync_v2",
+	symMemcpyAsync:                 "cuMemcpyAsync",
 	symMemsetD8Async:               "cuMemsetD8Async",
 	symStreamCreate:                "cuStreamCreate",
 	symStreamDestroy:               "cuStreamDestroy_v2",

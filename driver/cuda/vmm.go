@@ -8,13 +8,13 @@ import (
 
 // memLocation is CUmemLocation.
 type memLocation struct {
-	kind int32 // 1: a device
+	kind int32 // 1: a device; 2 and 3: the host
 	id   int32
 }
 
 // allocationProp is CUmemAllocationProp, 32 bytes.
 type allocationProp struct {
-	kind        int32 // 1: pinned, the only kind there is on a device
+	kind        int32 // 1: pinned, the only kind there is
 	handleTypes int32 // 0: not exported to other processes
 	location    memLocation
 	win32       uintptr
@@ -40,13 +40,18 @@ func (d *Device) fillProp(p *allocationProp) {
 }
 
 func (d *Device) queryGranularity() (uint64, error) {
-	const minimum = 0
 	c, err := d.enterRelaxed()
 	if err != nil {
 		return 0, err
 	}
 	defer c.leave()
 	d.fillProp(&c.prop)
+	return c.granularity()
+}
+
+// granularity asks in which units memory with the properties c.prop is made.
+func (c *call) granularity() (uint64, error) {
+	const minimum = 0
 	if err := c.do(symMemGetAllocationGranularity, c.out(unsafe.Pointer(&c.a)), c.out(unsafe.Pointer(&c.prop)), minimum); err != nil {
 		return 0, err
 	}

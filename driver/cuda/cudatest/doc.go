@@ -26,5 +26,9 @@
 //	FAKECUDA_INIT=CODE              cuInit fails with CODE
 //	FAKECUDA_VERSION                13000 if not set
 //	FAKECUDA_VIRTUAL=0              the GPU cannot map memory
+//	FAKECUDA_HOST_MEMORY            bytes of host memory that can be mapped, 64 GiB if not set;
+//	                                half of it is on the one NUMA node
+//	FAKECUDA_HOST_HANDLES=0         no host memory can be mapped
+//	FAKECUDA_NUMA=0                 the machine has no NUMA nodes
 //	FAKECUDA_POOLS=0                the GPU has no stream-ordered allocation
 package cudatest

@@ -29,7 +29,7 @@ int thread_number(void)
 
 device *current(void) { return thread.depth ? thread.stack[thread.depth - 1] : NULL; }
 
-static u64 setting(const char *name, u64 otherwise)
+u64 setting(const char *name, u64 otherwise)
 {
 	const char *s = getenv(name);
 	return s && *s ? strtoull(s, NULL, 0) : otherwise;
@@ -288,6 +288,7 @@ CUresult cuDeviceGetAttribute(int *to, int attribute, CUdevice dev)
 	case 76: *to = 0; break;
 	case 16: *to = 4; break;
 	case 83: case 89: case 110: *to = 1; break;
+	case 134: *to = setting("FAKECUDA_NUMA", 1) ? 0 : -1; break;
 	case 102: *to = (int)setting("FAKECUDA_VIRTUAL", 1); break;
 	case 115: *to = (int)setting("FAKECUDA_POOLS", 1); break;
 	default: END(INVALID_VALUE);

@@ -81,6 +81,7 @@ extern device *shown[MAX_DEVICES];
 extern long counters[COUNTERS];
 extern int lazy;                // work waits until somebody waits for it
 
+u64 setting(const char *name, u64 otherwise); // of the environment
 void fake_machine(void);               // reads what the machine has, once
 device *current(void);                 // of the thread's current context, or NULL
 CUresult begin(const char *name);      // takes the lock; a code if the call is to fail

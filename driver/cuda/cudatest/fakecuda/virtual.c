@@ -5,7 +5,7 @@
 typedef struct handle {
 	struct handle *next;
 	u64 id, size;
-	device *dev;
+	device *dev; // NULL: of the host's memory
 	int released;
 	int mappings;
 	u64 pages[]; // numbers within the file
@@ -44,6 +44,7 @@ static int file = -1;
 static u64 file_pages;
 static u64 *spare_pages; // given back, to be used first
 static size_t spare_count, spare_room;
+static u64 host_used;
 
 static u64 physical_page(void)
 {
@@ -79,13 +80,43 @@ static void forget(handle *h)
 		}
 	for (u64 i = 0; i < h->size / PAGE; i++)
 		spare(h->pages[i]);
-	give_physical(h->dev, h->size);
+	if (h->dev)
+		give_physical(h->dev, h->size);
+	else
+		host_used -= h->size;
 	free(h);
+}
+
+enum { ON_DEVICE = 1, IN_HOST = 2, IN_NUMA_NODE = 3 };
+
+static CUresult check_place(const location *l)
+{
+	switch (l->type) {
+	case ON_DEVICE: return l->id >= 0 && l->id < device_count ? OK : INVALID_VALUE;
+	case IN_HOST: return setting("FAKECUDA_HOST_HANDLES", 1) ? OK : NOT_SUPPORTED;
+	case IN_NUMA_NODE: return l->id || !setting("FAKECUDA_NUMA", 1) ? INVALID_VALUE : check_place(&(location){ IN_HOST, 0 });
+	}
+	return INVALID_VALUE;
+}
+
+// take_host takes pages of the host's memory. Its one node has half of them.
+static int take_host(int type, u64 size)
+{
+	u64 room = setting("FAKECUDA_HOST_MEMORY", 64ull << 30) / (type == IN_NUMA_NODE ? 2 : 1);
+	if (host_used + size > room)
+		return 0;
+	host_used += size;
+	return 1;
 }
 
 static CUresult check_prop(const prop *p)
 {
-	if (p->type != 1 || p->where.type != 1 || p->where.id < 0 || p->where.id >= device_count)
+	if (p->type != 1)
+		return INVALID_VALUE;
+	CUresult code = check_place(&p->where);
+	if (code)
+		return code;
+	if (p->where.type != ON_DEVICE && p->rdma)
 		return INVALID_VALUE;
 	return p->win32 || p->handle_types || p->compression ? NOT_SUPPORTED : OK;
 }
@@ -147,8 +178,8 @@ CUresult cuMemCreate(u64 *to, size_t size, const prop *p, unsigned long long fla
 	CHECK(check_prop(p));
 	if (file < 0)
 		file = memfd_create("fakecuda", MFD_CLOEXEC);
-	device *d = shown[p->where.id];
-	if (file < 0 || !take_physical(d, size))
+	device *d = p->where.type == ON_DEVICE ? shown[p->where.id] : NULL;
+	if (file < 0 || !(d ? take_physical(d, size) : take_host(p->where.type, size)))
 		END(OUT_OF_MEMORY);
 	u64 n = size / PAGE;
 	handle *h = malloc(sizeof *h + n * sizeof *h->pages);

@@ -178,6 +178,19 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t size, voi
 	END(enqueue(s, &o));
 }
 
+// Any memory that the device reaches, and page-locked memory.
+CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, void *p)
+{
+	BEGIN("cuMemcpyAsync");
+	IN_CONTEXT();
+	STREAM(s, p);
+	int to = reachable(dst, size), from = reachable(src, size);
+	if (!size || !(to || pinned((void *)dst, size)) || !(from || pinned((void *)src, size)))
+		END(INVALID_VALUE);
+	op o = { .kind = COPY, .dst = dst, .src = src, .size = size, .device_dst = to, .device_src = from };
+	END(enqueue(s, &o));
+}
+
 CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t size, void *p)
 {
 	BEGIN("cuMemsetD8Async");
