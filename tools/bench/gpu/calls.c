@@ -1,6 +1,6 @@
-/* Counts and times cudaMalloc and cudaFree of a program it is preloaded into:
+/* Times each cudaMalloc and cudaFree of a program it is preloaded into:
  *   cc -O2 -shared -fPIC -o calls.so calls.c -ldl; LD_PRELOAD=./calls.so python3 ...
- * The program reads the numbers with calls_read, through ctypes. */
+ * The program reads the calls through ctypes. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>
@@ -9,8 +9,13 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { MALLOC, FREE };
-static uint64_t count[2], nanoseconds[2];
+enum { CALLS = 1 << 16 };
+struct call {
+  uint64_t size; /* 0: cudaFree */
+  uint64_t nanoseconds;
+};
+struct call calls[CALLS]; /* the first of the program's calls */
+uint64_t calls_made;
 
 /* The runtime is loaded by torch, out of reach of RTLD_NEXT. */
 static void *real(const char *name) {
@@ -30,9 +35,9 @@ static uint64_t now(void) {
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void add(int call, uint64_t since) {
-  __atomic_fetch_add(&nanoseconds[call], now() - since, __ATOMIC_RELAXED);
-  __atomic_fetch_add(&count[call], 1, __ATOMIC_RELAXED);
+static void add(size_t size, uint64_t since) {
+  uint64_t took = now() - since, i = __atomic_fetch_add(&calls_made, 1, __ATOMIC_RELAXED);
+  if (i < CALLS) calls[i] = (struct call){size, took};
 }
 
 int cudaMalloc(void **p, size_t size) {
@@ -40,7 +45,7 @@ int cudaMalloc(void **p, size_t size) {
   if (!call) call = (int (*)(void **, size_t))real("cudaMalloc");
   uint64_t begin = now();
   int result = call(p, size);
-  add(MALLOC, begin);
+  add(size, begin);
   return result;
 }
 
@@ -49,14 +54,6 @@ int cudaFree(void *p) {
   if (!call) call = (int (*)(void *))real("cudaFree");
   uint64_t begin = now();
   int result = call(p);
-  add(FREE, begin);
+  add(0, begin);
   return result;
-}
-
-/* Counts and nanoseconds of cudaMalloc, then of cudaFree. */
-void calls_read(uint64_t out[4]) {
-  for (int i = 0; i < 2; i++) {
-    out[2 * i] = __atomic_load_n(&count[i], __ATOMIC_RELAXED);
-    out[2 * i + 1] = __atomic_load_n(&nanoseconds[i], __ATOMIC_RELAXED);
-  }
 }

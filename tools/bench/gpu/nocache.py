@@ -100,8 +100,8 @@ def child(script, mode, out):
     mark = getattr(torch.cuda.memory, "_set_memory_metadata", None)  # PyTorch 2.10 and later
     if mode != "uncached":
         torch.cuda.memory._record_memory_history(max_entries=1_000_000, stacks="python")
-    first, last = (C.c_uint64 * 4)(), (C.c_uint64 * 4)()
-    library.calls_read(first)
+    made = C.c_uint64.in_dll(library, "calls_made")
+    first = made.value
     kept = None
     for i in range(1, STEPS + 1):
         if mark:
@@ -110,14 +110,17 @@ def child(script, mode, out):
             torch.cuda.empty_cache()
         kept = step(i)
     torch.cuda.synchronize()
-    library.calls_read(last)
+    made = made.value
     result = {"script": script, "mode": mode, "marked": bool(mark), "torch": torch.__version__, "card": torch.cuda.get_device_name()}
     if mode != "uncached":
         torch.cuda.memory._dump_snapshot(os.path.join(out, f"{script}-{mode}.pickle"))
         after = torch.cuda.memory_stats()
         result["stats"] = {k: after[k] for k in ("reserved_bytes.all.peak", "requested_bytes.all.peak")}
         result["stats"].update({k: after[k] - before[k] for k in ("num_device_alloc", "num_device_free")})
-    result["calls"] = {name: {"count": last[i] - first[i], "ms": (last[i + 1] - first[i + 1]) / 1e6} for name, i in (("cudaMalloc", 0), ("cudaFree", 2))}
+    log = (C.c_uint64 * (2 * made)).in_dll(library, "calls")[2 * first:]
+    result["log"] = [[size, ns / 1e3] for size, ns in zip(log[::2], log[1::2])]
+    for name, took in (("cudaMalloc", [us for size, us in result["log"] if size]), ("cudaFree", [us for size, us in result["log"] if not size])):
+        result.setdefault("calls", {})[name] = {"count": len(took), "ms": sum(took) / 1e3}
     del kept
     print("RESULT " + json.dumps(result), flush=True)
 
@@ -244,6 +247,17 @@ def costs():
             cells["alloc"].append(statistics.mean(gets[len(gets) // 8:]))
             cells["free"].append(statistics.mean(gives[len(gives) // 8:]))
         print(f"| {kib:g} | {cells['alloc'][0]:.1f} / {cells['alloc'][1]:.1f} | {cells['free'][0]:.1f} / {cells['free'][1]:.1f} |")
+
+
+    print("| MiB | 16 of them for the first time, us each | after all were freed, us each |\n|---|---|---|")
+    for mib in (2, 20, 64, 128, 512):
+        again = []
+        for _ in range(3):
+            held = [C.c_uint64() for _ in range(16)]
+            again.append(statistics.mean(call("cuMemAlloc_v2", C.byref(p), C.c_size_t(mib << 20)) for p in held))
+            for p in held:
+                call("cuMemFree_v2", p)
+        print(f"| {mib} | {again[0]:.1f} | {', '.join('%.1f' % us for us in again[1:])} |")
 
 
 def main():
