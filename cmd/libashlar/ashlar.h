@@ -184,6 +184,48 @@ ASHLAR_API int ashlar_tenant_bind_stream(int device, const char *name, void *str
  * what the group's memory is used for. */
 ASHLAR_API char *ashlar_tenant_stats_json(int device, const char *name);
 
+/* ---- Tiers: memory that goes to the host and comes back to the same addresses
+ * (docs/tiers.md). It needs expandable segments and a driver that maps the host's memory.
+ * A move waits for the whole device, and nobody may begin work on it meanwhile. While a
+ * graph is being captured nothing is moved: the calls fail. */
+
+/* From here on what this thread requests of the device belongs to a region, which is made
+ * at its first use and has an allocator of its own; *outer is what it belonged to before,
+ * for ashlar_region_leave(). Blocks go back to their region, whoever frees them. */
+ASHLAR_API int ashlar_region_enter(int device, const char *name, int *outer);
+ASHLAR_API int ashlar_region_leave(int device, int outer);
+
+/* Fails while memory of the region is in use. */
+ASHLAR_API int ashlar_region_delete(int device, const char *name);
+
+/* Moves a region to the host and gives its device memory back; keep == 0 drops what is in
+ * it. Restoring brings it back; what was dropped is undefined then. The blocks of the
+ * other two may be of any region or none: handles move whose every block is named.
+ * *report is JSON, the caller's: what was moved, freed, and stayed, in bytes. */
+ASHLAR_API int ashlar_park(int device, const char *name, int keep, char **report);
+ASHLAR_API int ashlar_restore(int device, const char *name, char **report);
+ASHLAR_API int ashlar_park_blocks(int device, void *const *blocks, size_t count, char **report);
+ASHLAR_API int ashlar_restore_blocks(int device, void *const *blocks, size_t count, char **report);
+
+/* Says that blocks are seldom used: they leave the device before others do. */
+ASHLAR_API int ashlar_cold(int device, void *const *blocks, size_t count);
+
+/* Whether there is no memory behind a block, because its region was dropped: 0 or 1; -1 if
+ * it failed. */
+ASHLAR_API int ashlar_dropped(int device, void *block);
+
+/* A step of the program ends, a moment at which nobody uses the device: memory ages, cold
+ * memory makes room for what overflowed, and comes home. */
+ASHLAR_API int ashlar_step(int device, char **report);
+
+/* Limits, and the regions with what lies where, as JSON. */
+ASHLAR_API char *ashlar_tiers_json(int device);
+
+/* Has a function told of the first request of an allocator that memory of the host has
+ * served, on its thread and with no lock held; without one, the text goes to stderr. */
+typedef void (*ashlar_overflow_observer)(const char *text);
+ASHLAR_API void ashlar_set_overflow_observer(ashlar_overflow_observer observer);
+
 /* ---- For tests. */
 
 /* Runs Go's garbage collector once. */

@@ -63,6 +63,41 @@ int ashlar_tenant_bind_stream(int device, const char *name, void *stream) {
 }
 char *ashlar_tenant_stats_json(int device, const char *name) { STRING(ashlarGoTenantStats(device, (char *)name, &text)); }
 
+int ashlar_region_delete(int device, const char *name) { CALL(ashlarGoRegionDelete(device, (char *)name, &text)); }
+int ashlar_park(int device, const char *name, int keep, char **report) {
+    *report = NULL;
+    CALL(ashlarGoPark(device, (char *)name, keep, report, &text));
+}
+int ashlar_restore(int device, const char *name, char **report) {
+    *report = NULL;
+    CALL(ashlarGoRestore(device, (char *)name, report, &text));
+}
+int ashlar_park_blocks(int device, void *const *blocks, size_t count, char **report) {
+    *report = NULL;
+    CALL(ashlarGoMoveBlocks(device, (void *)blocks, count, 1, report, &text));
+}
+int ashlar_restore_blocks(int device, void *const *blocks, size_t count, char **report) {
+    *report = NULL;
+    CALL(ashlarGoMoveBlocks(device, (void *)blocks, count, 0, report, &text));
+}
+int ashlar_step(int device, char **report) {
+    *report = NULL;
+    CALL(ashlarGoStep(device, report, &text));
+}
+int ashlar_cold(int device, void *const *blocks, size_t count) { CALL(ashlarGoCold(device, (void *)blocks, count, &text)); }
+char *ashlar_tiers_json(int device) { STRING(ashlarGoTiers(device, &text)); }
+
+int ashlar_dropped(int device, void *block) {
+    if (!gate_open()) {
+        gate_refuse();
+        return -1;
+    }
+    char *text = NULL;
+    const int dropped = ashlarGoDropped(device, (uint64_t)(uintptr_t)block, &text);
+    error_take(0, text);
+    return dropped;
+}
+
 char *ashlar_snapshot_pickle(int device, size_t *length) {
     *length = 0;
     STRING(ashlarGoSnapshotPickle(device, length, &text));

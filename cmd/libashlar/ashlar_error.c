@@ -1,7 +1,7 @@
 //go:build cgo
 
-/* Texts that belong to a thread: why its last call failed, what its events are
- * marked with; and who wants to hear of out-of-memory errors. */
+/* What belongs to a thread: why its last call failed, what its events are marked
+ * with, which region it is in; and who wants to hear of out-of-memory errors. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +14,7 @@
 struct texts {
     char error[8192]; /* an out-of-memory text lists the processes on the device */
     char metadata[1024];
+    uint8_t region[FRONT_DEVICES]; /* slots; 0 for none */
 };
 static __thread struct texts *texts;
 
@@ -56,6 +57,16 @@ int error_take(int code, char *text) {
 }
 
 const char *ashlar_error_text(void) { return texts != NULL ? texts->error : ""; }
+
+int thread_region(int device) { return texts != NULL ? texts->region[device] : 0; }
+
+int region_set(int device, int slot) {
+    struct texts *t = own_texts();
+    if (t == NULL) return -1;
+    const int before = t->region[device];
+    t->region[device] = (uint8_t)slot;
+    return before;
+}
 
 const char *metadata_current(void) { return texts != NULL && texts->metadata[0] != 0 ? texts->metadata : NULL; }
 

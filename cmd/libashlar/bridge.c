@@ -94,12 +94,25 @@ void front_reset_sums(int device) {
     lock_unlock(f->lock);
 }
 
+/* The bindings of a device, made at their first use; NULL if there is no memory. */
+static struct bindings *bindings_of(int device) {
+    struct bindings *b = atomic_load_explicit(&front_bindings[device], memory_order_acquire);
+    if (b != NULL) return b;
+    struct bindings *made = calloc(1, sizeof *made);
+    if (made == NULL || atomic_compare_exchange_strong(&front_bindings[device], &b, made)) return made;
+    free(made); /* another thread was faster */
+    return b;
+}
+
+bool front_inside(int device, int by) {
+    struct bindings *b = bindings_of(device);
+    if (b != NULL) atomic_fetch_add(&b->inside, (uint32_t)by);
+    return b != NULL;
+}
+
 bool front_bind(int device, uint64_t stream, int slot) {
-    struct bindings *b = atomic_load_explicit(&front_bindings[device], memory_order_relaxed);
-    if (b == NULL) {
-        if ((b = calloc(1, sizeof *b)) == NULL) return false;
-        atomic_store_explicit(&front_bindings[device], b, memory_order_release);
-    }
+    struct bindings *b = bindings_of(device);
+    if (b == NULL) return false;
     for (uint32_t i = bound_place(stream + 1);; i = (i + 1) % FRONT_BOUND) {
         const uint64_t key = atomic_load_explicit(&b->at[i].key, memory_order_relaxed);
         if (key != 0 && key != stream + 1) continue;

@@ -39,6 +39,7 @@ struct reply {
     struct sums waiting[2];
     uint64_t tried, total, free; /* of an out-of-memory error */
     char *text;                  /* of a failure; malloc'd */
+    char *note;                  /* of the first overflow; malloc'd */
     uint64_t layout;             /* alloc.Lent.Layout */
     uint8_t large, again;
 };
@@ -82,6 +83,8 @@ void front_reset_sums(int device);
 /* Has requests of a device on a stream go to a slot. Go calls it one at a time.
  * False if there is no room. */
 bool front_bind(int device, uint64_t stream, int slot);
+/* Counts threads that are in a region of a device up or down. */
+bool front_inside(int device, int by);
 /* Gives the streams of a slot back to the device. */
 void front_unbind(int device, int slot);
 /* The engine's word on what waits, from a call that did not come through C. */

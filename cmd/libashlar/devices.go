@@ -11,6 +11,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/alloc/tenant"
+	"github.com/ashlar-mem/ashlar/alloc/tier"
 	"github.com/ashlar-mem/ashlar/driver"
 )
 
@@ -56,6 +57,9 @@ type library struct {
 
 	slots [maxSlots]atomic.Pointer[device] // devices are made at first use
 	ooms  atomic.Uint64                    // requests that failed for want of memory
+
+	recording atomic.Int64 // pools that receive allocations: graphs are being captured
+	captured  atomic.Int64 // those there ever were
 
 	mu       sync.Mutex // guards what follows, and the making of devices
 	cfg      config
@@ -113,6 +117,11 @@ type device struct {
 	tenant *tenant.Tenant
 	alloc  *alloc.Allocator
 	box    outbox
+	mover  *mover      // of the GPU; nil if memory cannot be moved
+	space  *tier.Space // of the slot, with mover
+
+	dropped atomic.Bool            // a region that was parked and not kept
+	note    atomic.Pointer[string] // of the first overflow, for the request that it happened to
 
 	changing sync.Mutex // one change at a time
 
@@ -160,7 +169,11 @@ func (l *library) makeDevice(n int) (*device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("device %d cannot be used: %w", n, err)
 	}
-	d, err := l.makeSlot(n, n, g, defaultTenant, tenant.Terms{})
+	m, err := l.newMover(n, drv)
+	if err != nil {
+		return nil, fmt.Errorf("device %d cannot be used: %w", n, err)
+	}
+	d, err := l.makeSlot(n, n, g, m, defaultTenant, tenant.Terms{})
 	if err != nil {
 		return nil, fmt.Errorf("device %d cannot be used: %w", n, err)
 	}
@@ -173,16 +186,31 @@ func (l *library) makeDevice(n int) (*device, error) {
 }
 
 // makeSlot makes a tenant of a device, with a front of its own.
-func (l *library) makeSlot(slot, number int, g *tenant.Group, name string, terms tenant.Terms) (*device, error) {
-	d := &device{index: slot, number: number, lib: l, group: g, fraction: l.cfg.engine.PerProcessMemoryFraction, captures: map[alloc.PoolID][]*alloc.Capture{}}
+func (l *library) makeSlot(slot, number int, g *tenant.Group, m *mover, name string, terms tenant.Terms) (*device, error) {
+	d := &device{
+		index: slot, number: number, lib: l, group: g, mover: m,
+		fraction: l.cfg.engine.PerProcessMemoryFraction, captures: map[alloc.PoolID][]*alloc.Capture{},
+	}
 	if d.box = l.front.open(slot, number); d.box == nil {
 		return nil, errors.New("no host memory for the front cache")
+	}
+	if m != nil {
+		d.space = m.store.Space(name)
+		terms.Driver = d.space.Driver()
 	}
 	var err error
 	if d.tenant, err = g.Add(name, terms, alloc.WithDevice(number), alloc.WithSettings(l.cfg.engine), alloc.WithBorrower(d)); err != nil {
 		return nil, err
 	}
 	d.alloc = d.tenant.Allocator()
+	if m != nil {
+		if err := d.space.Attach(d.alloc); err != nil {
+			return nil, err
+		}
+		if err := d.setOverflow(l.cfg.own.overflow); err != nil {
+			return nil, err
+		}
+	}
 	if l.history.on {
 		d.alloc.RecordHistory(alloc.HistoryOptions{MaxEntries: l.history.max})
 	}
@@ -283,7 +311,7 @@ func (l *library) configure(conf string) error {
 	err := l.eachDevice(func(d *device) error {
 		return d.withFrontOff(l.cfg.own.frontCache, func() error {
 			d.alloc.Use(l.cfg.engine)
-			return nil
+			return d.setOverflow(l.cfg.own.overflow)
 		})
 	})
 	return errors.Join(failed, err)
@@ -314,11 +342,25 @@ func (l *library) setFraction(n int, fraction float64) error {
 		if err := d.alloc.SetMemoryFraction(fraction); err != nil {
 			return err
 		}
+		d.limitAll(fraction)
 		d.mu.Lock()
 		d.fraction = fraction
 		d.mu.Unlock()
 		return nil
 	})
+}
+
+// limitAll has a fraction of the device's memory hold for all its slots together, which the
+// allocator of each does not see.
+func (d *device) limitAll(fraction float64) {
+	if d.mover == nil {
+		return
+	}
+	var limit uint64
+	if fraction < 1 {
+		limit = uint64(fraction * float64(d.group.Driver().TotalMemory()))
+	}
+	d.mover.store.SetDeviceLimit(limit)
 }
 
 func (l *library) getFraction(n int) (float64, error) {

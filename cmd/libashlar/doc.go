@@ -20,6 +20,7 @@
 //	export.go              the entry to Go: one crossing for each miss
 //	devices.go, serve.go   an allocator for each device, made at first use
 //	tenants.go             further ones for tenants, which have streams of the device (docs/tenants.md)
+//	tiers.go               and for regions, which threads are in: memory that moves to the host (docs/tiers.md)
 //	drivers.go             where memory comes from: driver/cuda, or driver/sim
 //
 // # Why there is C
@@ -66,9 +67,12 @@
 // what is handed out and freed (front_count.h); these counts replace the engine's
 // in the statistics (stats.go). front_cache:False switches the front off.
 //
-// A device or a tenant of it is a slot, with an engine and a front of its own; the
-// front finds the slot of a request by its stream, and that of a free by the
-// block's record. All slots of a device share its lock.
+// A device, a tenant or a region of it is a slot, with an engine and a front of its own;
+// the front finds the slot of a request by the region of its thread or by its stream, and
+// that of a free by the block's record. All slots of a device share its lock.
+//
+// While memory moves to the host or back, the fronts of the device are off. Blocks that were
+// handed out before do not enter them any more: what lies behind them may be slow.
 //
 // A table over the bits of the address leads from a pointer to its record
 // (front_table.c). One lock guards a device's front; front_lock.h describes how
@@ -90,6 +94,8 @@
 // own variables apply.
 //
 //	front_cache:False     no front cache
+//	tiers:False           memory stays on the device: no regions, nothing is parked
+//	overflow:64GiB        requests that would fail get up to so much of the host's memory
 //	history:N             record the newest N events from the start
 //	oom_snapshot:PATH     write a snapshot at the first out-of-memory error;
 //	                      %p is the process, %d the device

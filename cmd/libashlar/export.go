@@ -56,6 +56,9 @@ func (a *answer) fill(r *C.struct_reply) {
 	if a.text != "" {
 		r.text = C.CString(a.text)
 	}
+	if a.note != "" {
+		r.note = C.CString(a.note)
+	}
 	if e := a.oom; e != nil {
 		r.tried, r.total, r.free = C.uint64_t(e.Segment), C.uint64_t(e.DeviceTotal), C.uint64_t(e.DeviceFree)
 		if e.Limited {

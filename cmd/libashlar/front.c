@@ -25,7 +25,7 @@ _Atomic uint64_t front_unknown;
 
 _Static_assert(FRONT_UNIT == 1 << FRONT_UNIT_BITS, "both name the unit of addresses");
 
-static int no_device(int device) {
+int no_device(int device) {
     char text[64];
     snprintf(text, sizeof text, "there is no device %d", device);
     return error_set(ASHLAR_FAILED, text);
@@ -182,6 +182,7 @@ static __attribute__((noinline)) int miss(struct front *f, int device, uint64_t 
     }
     lock_unlock(f->lock);
 
+    if (__builtin_expect(reply.note != NULL, 0)) overflow_note(reply.note);
     if (entered) {
         *out = (void *)reply.addr;
         return ASHLAR_OK;

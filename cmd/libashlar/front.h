@@ -106,6 +106,8 @@ int gate_refuse(void); /* sets the error text, returns ASHLAR_FAILED */
 int error_set(int code, const char *text);  /* returns code */
 int error_take(int code, char *text);       /* the same; frees text */
 const char *metadata_current(void);         /* NULL for none */
+int region_set(int device, int slot);       /* the one before; -1 without memory */
+void overflow_note(char *text);             /* tells of it; frees text */
 void observers_call(int device, uint64_t tried, uint64_t total, uint64_t free_bytes);
 
 /* ---- front.c: the cache; front_bins.h, front_stack.h, front_queue.h: what it holds; front_count.h: what it counts. */
@@ -170,6 +172,7 @@ struct front {
     struct bin bins[FRONT_BINS];
 };
 
+int no_device(int device);                      /* sets the error text, returns ASHLAR_FAILED */
 struct front *front_make(int slot, int device); /* NULL and an error text if there cannot be one */
 extern _Atomic(struct front *) fronts[FRONT_SLOTS];
 
@@ -187,9 +190,13 @@ struct bound {
 };
 struct bindings {
     uint32_t used;
+    _Atomic uint32_t inside; /* threads that are in a region */
     struct bound at[FRONT_BOUND];
 };
 extern _Atomic(struct bindings *) front_bindings[FRONT_DEVICES];
+
+/* The region's slot that this thread's requests of a device go to; 0 for none. */
+int thread_region(int device);
 
 static inline uint32_t bound_place(uint64_t key) { return (uint32_t)(key * 0x9E3779B97F4A7C15ull >> 32) % FRONT_BOUND; }
 
@@ -198,6 +205,10 @@ static inline int front_slot(int device, uint64_t stream) {
     if (__builtin_expect((unsigned)device >= FRONT_DEVICES, 0)) return -1;
     struct bindings *b = atomic_load_explicit(&front_bindings[device], memory_order_acquire);
     if (__builtin_expect(b == NULL, 1)) return device;
+    if (atomic_load_explicit(&b->inside, memory_order_relaxed) != 0) {
+        const int region = thread_region(device);
+        if (region != 0) return region;
+    }
     for (uint32_t i = bound_place(stream + 1);; i = (i + 1) % FRONT_BOUND) {
         const uint64_t key = atomic_load_explicit(&b->at[i].key, memory_order_acquire);
         if (key == stream + 1) return (int)atomic_load_explicit(&b->at[i].slot, memory_order_relaxed);

@@ -15,8 +15,18 @@ func (l *library) beginPool(n int, id alloc.PoolID, accept func(stream uint64) b
 		return fmt.Errorf("pool %v is the default pool: captures need one of their own", id)
 	}
 	all, err := l.ofDevice(n)
+	if err != nil {
+		return err
+	}
+	// Before the first slot knows of it: from here on nothing moves, and what moves
+	// now is waited for.
+	l.recording.Add(1)
+	l.captured.Add(1)
 	for _, d := range all {
 		err = errors.Join(err, d.beginPool(id, accept))
+	}
+	if err != nil {
+		l.recording.Add(-1)
 	}
 	return err
 }
@@ -43,7 +53,11 @@ func (l *library) endPool(n int, id alloc.PoolID) error {
 		c := d.newest(id)
 		switch {
 		case c != nil:
-			err = errors.Join(err, d.withFrontOff(l.frontCache(), c.End))
+			ended := d.withFrontOff(l.frontCache(), c.End)
+			if ended == nil && d.index == n {
+				l.recording.Add(-1)
+			}
+			err = errors.Join(err, ended)
 		case d.index == n: // a tenant may be younger than the pool
 			return &alloc.PoolError{ID: id, Problem: "does not receive allocations"}
 		}

@@ -19,6 +19,7 @@ const (
 type answer struct {
 	lent alloc.Lent
 	text string // of a failure
+	note string // that the first overflow happened
 	oom  *alloc.OutOfMemoryError
 }
 
@@ -31,6 +32,11 @@ func (l *library) malloc(n int, size, stream uint64, meta string, out *answer) i
 		return codeFailed
 	}
 	if out.lent, err = d.alloc.Lender().Lend(size, stream, meta); err == nil {
+		if d.note.Load() != nil {
+			if note := d.note.Swap(nil); note != nil {
+				out.note = *note
+			}
+		}
 		return codeOK
 	}
 	var oom *alloc.OutOfMemoryError // not out.oom: that would put out on the heap

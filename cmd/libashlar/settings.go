@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -26,6 +27,8 @@ type config struct {
 // ownSettings are the keys that PyTorch does not have.
 type ownSettings struct {
 	frontCache  bool   // front_cache: the cache in C may hold blocks
+	tiers       bool   // tiers: memory can be moved to the host
+	overflow    uint64 // overflow: bytes of the host for requests that would fail; 0 for none
 	history     int    // history: events to record from the start; 0 for none
 	oomSnapshot string // oom_snapshot: where to write a snapshot at the first out-of-memory error
 }
@@ -36,6 +39,15 @@ func (o *ownSettings) keys() []settings.Key {
 		{Name: "front_cache", Allowed: "True or False", Set: func(v string) bool {
 			o.frontCache = v == "True"
 			return v == "True" || v == "False"
+		}},
+		{Name: "tiers", Allowed: "True or False", Set: func(v string) bool {
+			o.tiers = v == "True"
+			return v == "True" || v == "False"
+		}},
+		{Name: "overflow", Allowed: "a size of host memory, such as 64GiB; 0 for none", Set: func(v string) bool {
+			n, err := units.ParseMemory(v)
+			o.overflow = n
+			return err == nil
 		}},
 		{Name: "history", Allowed: "a whole number of events, 0 for none", Set: func(v string) bool {
 			n, err := strconv.Atoi(v)
@@ -52,7 +64,7 @@ func (o *ownSettings) keys() []settings.Key {
 // defaults are the settings without any text: PyTorch's, but with expandable
 // segments.
 func defaults() config {
-	c := config{engine: settings.Default(), own: ownSettings{frontCache: true}}
+	c := config{engine: settings.Default(), own: ownSettings{frontCache: true, tiers: true}}
 	c.engine.ExpandableSegments = true
 	return c
 }
@@ -123,6 +135,12 @@ func (c *config) text() string {
 	if !c.own.frontCache {
 		fields = append(fields, "front_cache:False")
 	}
+	if !c.own.tiers {
+		fields = append(fields, "tiers:False")
+	}
+	if c.own.overflow > 0 {
+		fields = append(fields, "overflow:"+strconv.FormatUint(c.own.overflow, 10))
+	}
 	if c.own.history > 0 {
 		fields = append(fields, "history:"+strconv.Itoa(c.own.history))
 	}
@@ -146,6 +164,8 @@ type settingsJSON struct {
 	RoundupPower2Divisions     [16]uint64 `json:"roundup_power2_divisions"`
 	PerProcessMemoryFraction   float64    `json:"per_process_memory_fraction"`
 	FrontCache                 bool       `json:"front_cache"`
+	Tiers                      bool       `json:"tiers"`
+	OverflowBytes              uint64     `json:"overflow_bytes"`
 	History                    int        `json:"history"`
 	OOMSnapshot                string     `json:"oom_snapshot"`
 }
@@ -158,7 +178,7 @@ func (c *config) json() settingsJSON {
 		MaxNonSplitRoundingBytes: s.MaxNonSplitRounding, LargeSegmentSizeBytes: s.LargeSegmentSize,
 		GarbageCollectionThreshold: s.GarbageCollectionThreshold, RoundupPower2Divisions: s.RoundupPower2Divisions,
 		PerProcessMemoryFraction: s.PerProcessMemoryFraction,
-		FrontCache:               c.own.frontCache, History: c.own.history, OOMSnapshot: c.own.oomSnapshot,
+		FrontCache:               c.own.frontCache, Tiers: c.own.tiers, OverflowBytes: c.own.overflow, History: c.own.history, OOMSnapshot: c.own.oomSnapshot,
 	}
 }
 

@@ -118,7 +118,9 @@ func (l *library) statsJSON(n int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := json.Marshal(nested(sumStats(all)))
+	doc := nested(sumStats(all))
+	doc["ashlar"] = all[0].tierStats(true)
+	text, err := json.Marshal(doc)
 	return string(text), err
 }
 

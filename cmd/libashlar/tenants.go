@@ -117,7 +117,7 @@ func (l *library) addSlot(of *device, name string, terms tenant.Terms) (*device,
 	if l.nextSlot == maxSlots {
 		return nil, fmt.Errorf("a process can make %d tenants, not more", maxSlots-maxDevices)
 	}
-	d, err := l.makeSlot(l.nextSlot, of.number, of.group, name, terms)
+	d, err := l.makeSlot(l.nextSlot, of.number, of.group, of.mover, name, terms)
 	if err != nil {
 		return nil, err
 	}
@@ -224,6 +224,8 @@ func (l *library) tenantStatsJSON(n int, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := json.Marshal(nested(d.stats().Map()))
+	doc := nested(d.stats().Map())
+	doc["ashlar"] = d.tierStats(false)
+	text, err := json.Marshal(doc)
 	return string(text), err
 }

@@ -1,0 +1,350 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/alloc/tenant"
+	"github.com/ashlar-mem/ashlar/alloc/tier"
+	"github.com/ashlar-mem/ashlar/driver"
+	"github.com/ashlar-mem/ashlar/internal/units"
+)
+
+// regionPrefix is before the name of a region where tenants have theirs: a region is a
+// slot with an allocator of its own, so that it shares no handle with others.
+const regionPrefix = "region:"
+
+// A mover is the memory of a device that can go to the host and back; nil where
+// that cannot be done, or shall not.
+type mover struct {
+	store  *tier.Store
+	number int // of the GPU
+	lib    *library
+}
+
+// newMover makes the mover of a device. Without expandable segments nothing moves;
+// guarantees that are held have handles of their own.
+func (l *library) newMover(n int, drv driver.Driver) (*mover, error) {
+	if _, ok := drv.(driver.HostMapper); !ok || !l.cfg.own.tiers || l.hold || !l.cfg.engine.ExpandableSegments {
+		return nil, nil
+	}
+	m := &mover{number: n, lib: l}
+	var err error
+	m.store, err = tier.New(drv, tier.Options{
+		Quiet:      m.quiet,
+		Overflowed: m.overflowed,
+	})
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// setHostLimit lets the host give half of what it has, or what overflow allows if that is
+// more, and never more than it has.
+func (m *mover) setHostLimit(overflow uint64) error {
+	if overflow == 0 {
+		return nil // tier's own is half of the room
+	}
+	room, err := tier.HostRoom()
+	if err != nil {
+		return err
+	}
+	m.store.SetHostLimit(min(room, max(room/2, overflow)))
+	return nil
+}
+
+// setOverflow puts the setting into force, for a new slot or a changed setting.
+func (d *device) setOverflow(bytes uint64) error {
+	if d.mover == nil {
+		return nil
+	}
+	d.space.SetOverflow(bytes)
+	return d.mover.setHostLimit(bytes)
+}
+
+// quiet keeps the fronts of the device's slots empty and off during a move. Blocks that
+// are out will not be held later: there may be memory of the host behind them. A
+// capture, which begins with a pool, waits for the end of the move.
+func (m *mover) quiet() (release func(), err error) {
+	on := m.lib.frontCache()
+	slots, err := m.lib.ofDevice(m.number)
+	if err != nil {
+		return nil, err
+	}
+	release = func() {
+		for _, d := range slots {
+			d.setMode(on)
+			d.changing.Unlock()
+		}
+	}
+	for _, d := range slots {
+		d.changing.Lock()
+		d.lib.front.mode(d.index, true)
+	}
+	if err := m.capturing(slots); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+// capturing looks for captures: of pools on any device, and of streams that blocks
+// are used on, for whoever captures without a pool.
+func (m *mover) capturing(slots []*device) error {
+	if m.lib.recording.Load() > 0 {
+		return fmt.Errorf("memory cannot be moved: %w into a CUDA graph; end the capture first", driver.ErrCapturing)
+	}
+	c, ok := m.store.Driver().(driver.Capturer)
+	if !ok {
+		return nil
+	}
+	var asked []uint64
+	for _, d := range slots {
+		for _, s := range d.alloc.Segments() {
+			if slices.Contains(asked, s.Stream) {
+				continue
+			}
+			asked = append(asked, s.Stream)
+			if capturing, err := c.Capturing(s.Stream); err != nil || capturing {
+				return errors.Join(err, fmt.Errorf("memory cannot be moved: stream %#x: %w; end the capture first", s.Stream, driver.ErrCapturing))
+			}
+		}
+	}
+	return nil
+}
+
+// hostSpeed is what a device reads of the host's memory in a second, on an H200 with
+// PCIe 5.
+const hostSpeed = 51e9
+
+// overflowed has the request that the host's memory served first tell of it.
+func (m *mover) overflowed(s *tier.Space, o tier.Overflow) {
+	bytes, what := o.Size, "is in the host's memory"
+	if o.Moved > 0 {
+		bytes, what = o.Moved, "of cold memory was moved to the host's"
+	}
+	text := fmt.Sprintf("ashlar: device %d is full: %s %s; each pass over it takes %v more over a bus of %.0f GB/s. "+
+		"memory_stats()[\"ashlar.host_bytes\"] has the sum from now on.",
+		m.number, units.Size(bytes), what, time.Duration(float64(bytes)/hostSpeed*1e9).Round(10*time.Microsecond), hostSpeed/1e9)
+	slots, err := m.lib.ofDevice(m.number)
+	if err != nil {
+		return
+	}
+	for _, d := range slots {
+		if d.space == s {
+			d.note.Store(&text)
+		}
+	}
+}
+
+// errNoTiers is why nothing can be moved.
+var errNoTiers = errors.New("memory cannot be moved here: it needs a driver that maps the host's memory, expandable_segments:True, " +
+	"tiers:True and no ASHLAR_TENANTS_HOLD")
+
+// movable returns a device whose memory can be moved.
+func (l *library) movable(n int) (*device, error) {
+	d, err := l.device(n)
+	if err != nil {
+		return nil, err
+	}
+	if d.mover == nil {
+		return nil, errNoTiers
+	}
+	return d, nil
+}
+
+// enterRegion returns the slot of a region, which is made at its first use.
+func (l *library) enterRegion(n int, name string) (slot int, err error) {
+	if name == "" {
+		return 0, errors.New("a region needs a name")
+	}
+	first, err := l.movable(n)
+	if err != nil {
+		return 0, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d, err := l.tenantOf(n, regionPrefix+name)
+	if err != nil {
+		if d, err = l.addSlot(first, regionPrefix+name, tenant.Terms{}); err != nil {
+			return 0, err
+		}
+	}
+	if d.dropped.Load() {
+		return 0, fmt.Errorf("region %s was parked and not kept: there is no memory behind its tensors; restore it first", name)
+	}
+	return d.index, nil
+}
+
+func (l *library) region(n int, name string) (*device, error) {
+	if _, err := l.movable(n); err != nil {
+		return nil, err
+	}
+	d, err := l.tenantOf(n, regionPrefix+name)
+	if err != nil {
+		return nil, fmt.Errorf("device %d has no region %q", n, name)
+	}
+	return d, nil
+}
+
+// deleteRegion gives a region's cached memory back; its blocks must be gone.
+func (l *library) deleteRegion(n int, name string) error {
+	d, err := l.region(n, name)
+	if err != nil {
+		return err
+	}
+	return l.deleteTenant(n, d.tenant.Name())
+}
+
+// park moves a region to the host, or drops it.
+func (l *library) park(n int, name string, keep bool) (tier.Report, error) {
+	d, err := l.region(n, name)
+	if err != nil {
+		return tier.Report{}, err
+	}
+	if !keep {
+		d.dropped.Store(true) // before the first byte is gone
+	}
+	r, err := d.space.Park(keep)
+	if !keep && r.Dropped == 0 && d.space.Stats().Dropped == 0 {
+		d.dropped.Store(false)
+	}
+	d.reportWaiting()
+	return r, partly(err, r)
+}
+
+// restore brings a region back.
+func (l *library) restore(n int, name string) (tier.Report, error) {
+	d, err := l.region(n, name)
+	if err != nil {
+		return tier.Report{}, err
+	}
+	r, err := d.space.Restore()
+	d.dropped.Store(d.space.Stats().Dropped > 0)
+	return r, partly(err, r)
+}
+
+// partly says how much was moved before something failed.
+func partly(err error, r tier.Report) error {
+	if bytes := r.Out + r.In + r.Dropped; err != nil && bytes > 0 {
+		return fmt.Errorf("%w; %s were moved before", err, units.Size(bytes))
+	}
+	return err
+}
+
+// moveBlocks parks or restores the handles of blocks, wherever they were allocated.
+func (l *library) moveBlocks(n int, blocks []uint64, out bool) (sum tier.Report, err error) {
+	by, err := l.bySlot(n, blocks)
+	if err != nil {
+		return sum, err
+	}
+	for _, s := range by {
+		if out {
+			for _, addr := range s.blocks {
+				if s.d.space.Dropped(addr) {
+					return sum, fmt.Errorf("the block at %#x belongs to a region that was parked and not kept: restore the region first", addr)
+				}
+			}
+		}
+		var r tier.Report
+		if out {
+			r, err = s.d.space.ParkBlocks(s.blocks)
+		} else {
+			r, err = s.d.space.RestoreBlocks(s.blocks)
+		}
+		s.d.reportWaiting()
+		sum = addReports(sum, r)
+		if err != nil {
+			return sum, partly(err, sum)
+		}
+	}
+	return sum, nil
+}
+
+func addReports(a, b tier.Report) tier.Report {
+	return tier.Report{
+		Out: a.Out + b.Out, In: a.In + b.In, Dropped: a.Dropped + b.Dropped, Freed: a.Freed + b.Freed,
+		Shared: a.Shared + b.Shared, Pinned: a.Pinned + b.Pinned, Private: a.Private + b.Private, Plain: a.Plain + b.Plain,
+		Time: a.Time + b.Time,
+	}
+}
+
+// slotBlocks are blocks of one slot.
+type slotBlocks struct {
+	d      *device
+	blocks []uint64
+}
+
+// bySlot sorts blocks by the slots that have them.
+func (l *library) bySlot(n int, blocks []uint64) ([]slotBlocks, error) {
+	if _, err := l.movable(n); err != nil {
+		return nil, err
+	}
+	all, err := l.ofDevice(n)
+	if err != nil {
+		return nil, err
+	}
+	by := make([]slotBlocks, len(all))
+	for i, d := range all {
+		by[i].d = d
+	}
+	for _, addr := range blocks {
+		i := slices.IndexFunc(all, func(d *device) bool { return d.has(addr) })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no block at %#x on device %d", addr, n)
+		}
+		by[i].blocks = append(by[i].blocks, addr)
+	}
+	return slices.DeleteFunc(by, func(s slotBlocks) bool { return len(s.blocks) == 0 }), nil
+}
+
+// has reports whether the slot has a block at the address.
+func (d *device) has(addr uint64) bool {
+	if d.space == nil {
+		return false
+	}
+	_, _, _, ok := d.space.Where(addr)
+	return ok
+}
+
+// cold says that blocks are seldom used.
+func (l *library) cold(n int, blocks []uint64) error {
+	by, err := l.bySlot(n, blocks)
+	for _, s := range by {
+		for _, addr := range s.blocks {
+			s.d.space.Cold(addr)
+		}
+	}
+	return err
+}
+
+// dropped reports whether there is no memory behind a block.
+func (l *library) isDropped(n int, addr uint64) (bool, error) {
+	by, err := l.bySlot(n, []uint64{addr})
+	if err != nil {
+		return false, err
+	}
+	return by[0].d.space.Dropped(addr), nil
+}
+
+// step marks the end of a step of the program. Without tiers there is nothing to do.
+func (l *library) step(n int) (tier.Report, error) {
+	d, err := l.device(n)
+	if err != nil || d.mover == nil {
+		return tier.Report{}, err
+	}
+	return d.mover.store.Step()
+}
+
+// pin keeps a block where it is: somebody outside of the process may know its memory.
+func (d *device) pin(addr uint64) {
+	if d.space != nil {
+		d.space.Pin(addr)
+	}
+}
