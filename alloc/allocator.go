@@ -63,6 +63,12 @@ type Allocator struct {
 	recallBuffer []uint64 // for the borrower's blocks
 	onOOM        []func(*OutOfMemoryError)
 	retry        *oomRetry
+	spiller      Spiller
+	spilled      bool // a request was spilled since the last mark
+
+	places    map[uint64]Place // of granules that are not on the device
+	elsewhere uint64           // bytes of those
+	moved     int64            // how often granules changed their place
 
 	undefined *UndefinedError
 	scratch   []blockID

@@ -17,6 +17,7 @@ const (
 	stateAllocated                   // handed out, in the address table
 	statePending                     // freed, but other streams may still use it
 	stateUnmapped                    // addresses without memory, in its stream pool's unmapped list
+	stateWithheld                    // free, but not on the device: in its stream pool's withheld list
 )
 
 // block is a contiguous piece of a segment. The blocks of a segment tile it
@@ -33,6 +34,7 @@ type block struct {
 	entered    uint32 // the pool's search counter when the block entered the free set
 	state      blockState
 	expandable bool
+	elsewhere  bool // in use, and not all of it is on the device
 }
 
 // split reports whether the block has a neighbour in its segment.

@@ -29,6 +29,8 @@ type tally struct {
 	current  [numKinds][numFamilies]int64
 	free     map[streamPoolID]int
 	unmapped map[streamPoolID]int
+	withheld map[streamPoolID]int
+	away     uint64 // bytes that are not on the device
 	bytes    map[*privatePool]uint64
 	events   map[blockID]uint32
 	deferred map[blockID]bool
@@ -39,7 +41,7 @@ type tally struct {
 
 func (a *Allocator) check() error {
 	t := tally{
-		free: map[streamPoolID]int{}, unmapped: map[streamPoolID]int{}, bytes: map[*privatePool]uint64{},
+		free: map[streamPoolID]int{}, unmapped: map[streamPoolID]int{}, withheld: map[streamPoolID]int{}, bytes: map[*privatePool]uint64{},
 		events: map[blockID]uint32{}, deferred: map[blockID]bool{},
 	}
 	for _, q := range a.queues {
@@ -87,6 +89,8 @@ func (a *Allocator) checkSegment(seg segmentID, t *tally) error {
 			return fmt.Errorf("block at %#x belongs elsewhere", b.addr)
 		case prev != noBlock && b.state == a.blocks[prev].state && (b.state == stateFree || b.state == stateUnmapped):
 			return fmt.Errorf("blocks at %#x and %#x are not merged", a.blocks[prev].addr, b.addr)
+		case prev != noBlock && b.state == stateWithheld && a.blocks[prev].state == stateWithheld && a.placeOf(s, b.addr) == a.placeOf(s, a.blocks[prev].addr):
+			return fmt.Errorf("withheld blocks at %#x and %#x are not merged", a.blocks[prev].addr, b.addr)
 		}
 		if err := a.checkBlock(id, sp, t); err != nil {
 			return fmt.Errorf("block at %#x: %w", b.addr, err)
@@ -110,8 +114,16 @@ func (a *Allocator) checkBlock(id blockID, sp *streamPool, t *tally) error {
 		return fmt.Errorf("%d outstanding events, %d queued", b.events, t.events[id])
 	}
 	if b.state != stateUnmapped {
-		t.reserved += b.size
-		cur[statReservedBytes] += int64(b.size)
+		away := a.awayBytes(b)
+		t.away += away
+		t.reserved += b.size - away
+		cur[statReservedBytes] += int64(b.size - away)
+		switch live := b.state == stateAllocated || b.state == statePending; {
+		case live && b.elsewhere != (away > 0), !live && b.elsewhere:
+			return fmt.Errorf("%d bytes are not on the device, but elsewhere is %v", away, b.elsewhere)
+		case b.state == stateFree && away != 0, b.state == stateWithheld && away != b.size:
+			return fmt.Errorf("state %d with %d of %d bytes not on the device", b.state, away, b.size)
+		}
 		if sp.pool.private != nil {
 			t.bytes[sp.pool.private] += b.size
 		}
@@ -153,13 +165,32 @@ func (a *Allocator) checkBlock(id blockID, sp *streamPool, t *tally) error {
 		if !b.expandable {
 			return fmt.Errorf("unmapped in a plain segment")
 		}
+	case stateWithheld:
+		t.withheld[sp.id]++
+		if _, listed := a.findWithheld(sp, b.addr); !listed {
+			return fmt.Errorf("withheld, but not in the list")
+		}
 	default:
 		return fmt.Errorf("state %d", b.state)
 	}
-	if (b.state == stateFree || b.state == stateUnmapped) && (b.uses != noUses || b.events != 0) {
+	if (b.state == stateFree || b.state == stateUnmapped || b.state == stateWithheld) && (b.uses != noUses || b.events != 0) {
 		return fmt.Errorf("free with uses or events")
 	}
 	return nil
+}
+
+// awayBytes returns how much of a block is not on the device.
+func (a *Allocator) awayBytes(b *block) uint64 {
+	if !b.expandable || len(a.places) == 0 {
+		return 0
+	}
+	var away uint64
+	(&Placement{a}).PlaceOf(b.span(), func(part Span, place Place) {
+		if place != OnDevice {
+			away += part.Size
+		}
+	})
+	return away
 }
 
 // checkStreamPools: free sets and unmapped lists hold exactly the blocks in those
@@ -170,8 +201,9 @@ func (a *Allocator) checkStreamPools(t *tally) error {
 			continue
 		}
 		ids := sp.free.appendAll(nil)
-		if len(ids) != t.free[sp.id] || len(sp.unmapped) != t.unmapped[sp.id] {
-			return fmt.Errorf("stream pool %d lists %d free and %d unmapped blocks, has %d and %d", sp.id, len(ids), len(sp.unmapped), t.free[sp.id], t.unmapped[sp.id])
+		if len(ids) != t.free[sp.id] || len(sp.unmapped) != t.unmapped[sp.id] || len(sp.withheld) != t.withheld[sp.id] {
+			return fmt.Errorf("stream pool %d lists %d free, %d unmapped and %d withheld blocks, has %d, %d and %d",
+				sp.id, len(ids), len(sp.unmapped), len(sp.withheld), t.free[sp.id], t.unmapped[sp.id], t.withheld[sp.id])
 		}
 		for i, id := range ids {
 			b := &a.blocks[id]
@@ -232,6 +264,9 @@ func (a *Allocator) checkRecords(t *tally) error {
 func (a *Allocator) checkStats(t *tally) error {
 	if a.reserved != t.reserved {
 		return fmt.Errorf("%d bytes reserved, counted %d", t.reserved, a.reserved)
+	}
+	if a.elsewhere != t.away {
+		return fmt.Errorf("%d bytes elsewhere, counted %d", t.away, a.elsewhere)
 	}
 	stats := a.stats // reading the peaks must not bring a.stats up to date
 	stats.updatePeaks()

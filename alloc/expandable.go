@@ -179,14 +179,27 @@ func (a *Allocator) unmap(id blockID) error {
 	}
 	a.removeFree(id)
 	if front := start - b.addr; front > 0 {
-		a.cutFree(id, b.addr, front, a.linkBefore)
+		a.insertFree(a.cut(id, b.addr, front, a.linkBefore))
 	}
 	b = &a.blocks[id]
 	if back := b.addr + b.size - end; back > 0 {
-		a.cutFree(id, end, back, a.linkAfter)
+		a.insertFree(a.cut(id, end, back, a.linkAfter))
 	}
-	b = &a.blocks[id]
-	b.addr, b.size = start, size
+	a.reserved -= size
+	a.stats.add(sp.pool.kind, statReservedBytes, -int64(size))
+	if p := sp.pool.private; p != nil {
+		p.bytes -= size
+		a.dropSegmentCount(p)
+	}
+	return a.unmapped(id)
+}
+
+// unmapped notes that the driver has taken the memory behind a block away, which is
+// in no set.
+func (a *Allocator) unmapped(id blockID) error {
+	b := &a.blocks[id]
+	sp := a.streamPools[b.streamPool]
+	start, size := b.addr, b.size
 	b.state = statePending // in no set while it merges
 	for _, n := range [2]blockID{b.prev, b.next} {
 		if a.blocks[n].state == stateUnmapped {
@@ -195,12 +208,6 @@ func (a *Allocator) unmap(id blockID) error {
 		}
 	}
 	a.insertUnmapped(id)
-	a.reserved -= size
-	a.stats.add(sp.pool.kind, statReservedBytes, -int64(size))
-	if p := sp.pool.private; p != nil {
-		p.bytes -= size
-		a.dropSegmentCount(p)
-	}
 	a.stats.deviceFrees++
 	a.emit(ActionSegmentUnmap, start, size, sp)
 	if !b.split() {
@@ -209,9 +216,8 @@ func (a *Allocator) unmap(id blockID) error {
 	return nil
 }
 
-// cutFree makes a free block of a part of the block id, which is about to
-// shrink by it.
-func (a *Allocator) cutFree(id blockID, addr, size uint64, link func(at, id blockID)) {
+// cut makes a block, which is in no set yet, of one end of a block.
+func (a *Allocator) cut(id blockID, addr, size uint64, link func(at, id blockID)) blockID {
 	cut := a.newBlock()
 	b := &a.blocks[id]
 	a.blocks[cut] = block{addr: addr, size: size, streamPool: b.streamPool, seg: b.seg, expandable: true, rank: a.created}
@@ -220,7 +226,7 @@ func (a *Allocator) cutFree(id blockID, addr, size uint64, link func(at, id bloc
 	}
 	b.size -= size
 	link(id, cut)
-	a.insertFree(cut)
+	return cut
 }
 
 // unreserve drops an expandable segment whose one block is unmapped.

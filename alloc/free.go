@@ -66,6 +66,10 @@ func (a *Allocator) giveBack(id blockID, b *block, sp *streamPool, tick int64) {
 	if a.tracing() {
 		a.emitAt(tick, ActionFreeCompleted, b.addr, b.requested, b.size, sp)
 	}
+	if b.elsewhere {
+		a.giveBackElsewhere(id)
+		return
+	}
 	if p := sp.pool.private; p != nil && p.orphan {
 		a.setUndefined(p.id, fmt.Sprintf("a block at %#x is returned to pool %v, which was deleted while the block was in use", b.addr, p.id))
 	}

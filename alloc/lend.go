@@ -26,7 +26,7 @@ type Lent struct {
 	Again bool
 
 	// Layout differs from that of the answer before if memory came from the
-	// driver or went back to it in between. While it stays the allocator is a
+	// driver, went back to it or was moved in between. While it stays the allocator is a
 	// stack: after the latest block was returned it is what it was before that
 	// block was lent, and would lend it again for the same size and stream.
 	Layout uint64
@@ -75,12 +75,12 @@ func (l Lender) Lend(size, stream uint64, meta string) (Lent, error) {
 	}
 	a.meta = before
 	a.afterOperation()
-	lent := Lent{Waiting: a.waitingNow(), Layout: uint64(a.stats.deviceBefore + a.stats.deviceAllocs + a.stats.deviceFrees)}
+	lent := Lent{Waiting: a.waitingNow(), Layout: uint64(a.stats.deviceBefore + a.stats.deviceAllocs + a.stats.deviceFrees + a.moved)}
 	if err == nil {
 		b := &a.blocks[id]
 		p := a.streamPools[b.streamPool].pool
 		lent.Addr, lent.Size, lent.Large = b.addr, b.size, p.kind == large
-		lent.Again = p.private == nil && b.size < a.cfg.MaxSplitSize && a.lends()
+		lent.Again = p.private == nil && b.size < a.cfg.MaxSplitSize && !b.elsewhere && a.lends()
 	}
 	a.mu.Unlock()
 	if err != nil {

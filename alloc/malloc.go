@@ -237,6 +237,11 @@ func (a *Allocator) miss(r *request) (blockID, error) {
 			return id, nil
 		}
 	}
+	if a.spilled {
+		if id := a.searchSpilled(r); id != noBlock {
+			return id, nil
+		}
+	}
 	if enough, err := a.releaseTargeted(r); err != nil {
 		return noBlock, err
 	} else if enough {

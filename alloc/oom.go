@@ -95,6 +95,9 @@ func (a *Allocator) outOfMemory(r *request) error {
 	for k := range a.stats.kinds {
 		e.Allocated += uint64(a.stats.kinds[k].current(statAllocatedBytes))
 	}
+	if a.elsewhere != 0 {
+		e.Allocated -= a.liveElsewhere() // as Reserved, the message is about the device
+	}
 	for _, p := range a.private.byID {
 		for _, q := range p.pools {
 			for _, id := range q.freeBlocks(nil) {

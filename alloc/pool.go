@@ -36,6 +36,7 @@ type streamPool struct {
 	pool     *pool
 	free     freeSet
 	unmapped []blockID // ascending by address
+	withheld []blockID // ascending by address
 }
 
 // streamPoolFor returns the pool's streamPool for stream, making it at first use.

@@ -18,6 +18,9 @@ func (a *Allocator) EmptyCache() error {
 		a.explain(FullRelease{})
 	}
 	err := a.releaseCached(a.capturingAny())
+	if err == nil {
+		err = a.releaseWithheld()
+	}
 	a.afterOperation()
 	return err
 }

@@ -45,6 +45,12 @@ func (a *Allocator) lastResort(err error, size, stream, thread uint64) (blockID,
 			}
 		}
 	}
+	if a.spiller != nil {
+		var id blockID
+		if id, err = a.spill(err, size, stream, thread); err == nil {
+			return id, nil
+		}
+	}
 	a.countFailure(err)
 	return noBlock, err
 }

@@ -271,7 +271,8 @@ func TestMonitor(t *testing.T) {
 }
 
 func TestHoldNeedsADriver(t *testing.T) {
-	if _, err := tenant.New(sim.New(sim.Config{}), 400*mib, tenant.Options{Hold: true}); err == nil {
+	plain := struct{ driver.Driver }{sim.New(sim.Config{})}
+	if _, err := tenant.New(plain, 400*mib, tenant.Options{Hold: true}); err == nil {
 		t.Error("a driver without physical memory was accepted")
 	}
 }

@@ -24,6 +24,8 @@ type Config struct {
 	// Memory is what the device has; 0 is 1 GiB. Only what is touched is taken
 	// from the machine.
 	Memory uint64
+	// HostMemory is what can be mapped beside that, as memory of the host; 0 is as much.
+	HostMemory uint64
 }
 
 // Device is a device in host memory. It is safe for concurrent use.
@@ -35,6 +37,7 @@ type Device struct {
 	mu         sync.Mutex
 	closed     bool
 	held       uint64 // bytes, plain and mapped
+	physical   physicalMemory
 	spaces     []*space
 	streams    map[uint64]*stream
 	nextStream uint64
@@ -44,7 +47,10 @@ type Device struct {
 	unseen     []error       // of streams that have ended
 }
 
-var _ driver.Copier = (*Device)(nil)
+var (
+	_ driver.Copier     = (*Device)(nil)
+	_ driver.HostMapper = (*Device)(nil)
+)
 
 // New makes a device with stream 0.
 func New(c Config) *Device {
@@ -54,6 +60,7 @@ func New(c Config) *Device {
 		events:  map[driver.Event]*event{},
 		pinned:  map[*byte]int{},
 	}
+	d.physical.hostTotal = cmp.Or(c.HostMemory, d.total)
 	d.startStream()
 	return d
 }
@@ -80,6 +87,7 @@ func (d *Device) Close() error {
 	for _, s := range d.spaces {
 		failed = append(failed, unmapPages(s.mem))
 	}
+	failed = append(failed, d.physical.close())
 	d.spaces, d.held, d.unseen = nil, 0, nil
 	clear(d.events)
 	clear(d.pinned)
@@ -98,7 +106,7 @@ func (d *Device) MemInfo() (free, total uint64, err error) {
 	return d.total - d.held, d.total, nil
 }
 
-// Held returns the memory that Malloc and Map have taken and not given back.
+// Held returns the device's memory that was taken and not given back.
 func (d *Device) Held() uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,6 +10,9 @@
 // counted in pages of 2 MiB as on a GPU, and refuses what exceeds it with
 // [driver.ErrOutOfMemory].
 //
+// The device is a [driver.HostMapper] too: its handles, and those of the host, are
+// parts of a file in memory that can be mapped at several addresses.
+//
 // # Streams
 //
 // A stream is a queue with its own goroutine, which does the work in order. Only

@@ -17,6 +17,8 @@ type space struct {
 	base   uint64
 	size   uint64      // as asked for
 	mapped []pageState // for each page of a reservation; nil for a plain segment
+
+	placed map[uint64]*handle // by address: handles that are mapped
 }
 
 // pageState is what lies behind a page of a reservation.
@@ -26,6 +28,7 @@ const (
 	pageEmpty pageState = iota
 	pageMapped
 	pageLeaving // an Unmap waits for work before it takes the memory away
+	pageClosed  // a handle is mapped, but there is no access yet
 )
 
 // newSpace wraps pages; mem is not empty.
@@ -153,7 +156,7 @@ func (d *Device) Map(addr, size, granule uint64) error {
 		return err
 	}
 	pages := s.pages(addr, size)
-	if slices.Contains(pages, pageMapped) {
+	if slices.Contains(pages, pageMapped) || slices.Contains(pages, pageClosed) {
 		return misuse("map of %d bytes at %#x, where memory is mapped already", size, addr)
 	}
 	if slices.Contains(pages, pageLeaving) {
@@ -182,7 +185,7 @@ func (d *Device) Unmap(addr, size, granule, stream uint64) error {
 		return err
 	}
 	pages := s.pages(addr, size)
-	if !allPages(pages, pageMapped) {
+	if !allPages(pages, pageMapped) || s.anyPlaced(addr, size) {
 		d.mu.Unlock()
 		return misuse("unmap of %d bytes at %#x, where not all is mapped", size, addr)
 	}

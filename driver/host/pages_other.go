@@ -2,7 +2,10 @@
 
 package host
 
-import "errors"
+import (
+	"errors"
+	"os"
+)
 
 // Elsewhere there are no pages to be had in this way.
 
@@ -10,3 +13,4 @@ func mapPages(uint64, bool) ([]byte, error) { return nil, errors.ErrUnsupported 
 func unmapPages([]byte) error               { return errors.ErrUnsupported }
 func openPages([]byte) error                { return errors.ErrUnsupported }
 func closePages([]byte) error               { return errors.ErrUnsupported }
+func mapFile([]byte, *os.File, int64) error { return errors.ErrUnsupported }

@@ -3,6 +3,7 @@
 package host
 
 import (
+	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -47,5 +48,12 @@ func openPages(mem []byte) error {
 func closePages(mem []byte) error {
 	_, err := unix.MmapPtr(-1, 0, unsafe.Pointer(unsafe.SliceData(mem)), uintptr(len(mem)), unix.PROT_NONE,
 		unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_FIXED)
+	return err
+}
+
+// mapFile puts a part of a file behind addresses, without access.
+func mapFile(mem []byte, f *os.File, offset int64) error {
+	_, err := unix.MmapPtr(int(f.Fd()), offset, unsafe.Pointer(unsafe.SliceData(mem)), uintptr(len(mem)), unix.PROT_NONE,
+		unix.MAP_SHARED|unix.MAP_FIXED)
 	return err
 }

@@ -5,7 +5,8 @@ import "time"
 // Kind is a kind of driver call.
 type Kind int
 
-// The kinds of calls, one for each method of [driver.Driver] but TotalMemory.
+// The kinds of calls, one for each method of [driver.Driver] but TotalMemory, and of
+// [driver.HostMapper].
 const (
 	Malloc Kind = iota
 	Free
@@ -17,12 +18,23 @@ const (
 	EventDone
 	WaitEvent
 	MemInfo
+	CreatePhysical
+	CreateHostPhysical
+	MapPhysical
+	SetAccess
+	UnmapPhysical
+	ReleasePhysical
+	Synchronize
+	CopyMapped
+	SynchronizeDevice
 	kinds
 )
 
 var kindNames = [kinds]string{
 	"malloc", "free", "reserve", "unreserve", "map", "unmap",
 	"record event", "event done", "wait event", "mem info",
+	"create physical", "create host physical", "map physical", "set access", "unmap physical", "release physical",
+	"synchronize", "copy mapped", "synchronize device",
 }
 
 func (k Kind) String() string { return kindNames[k] }

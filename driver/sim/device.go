@@ -29,6 +29,9 @@ const page = 2 << 20
 type Config struct {
 	// TotalMemory is the size of the device; 0 is 80 GiB.
 	TotalMemory uint64
+	// HostMemory is how much of the host's memory can be had for the device; 0 is as
+	// much as TotalMemory.
+	HostMemory uint64
 	// Unusable is what the context and other processes hold of it.
 	Unusable uint64
 	// Endless lets the device hand out more than it has.
@@ -62,6 +65,8 @@ type Device struct {
 
 	mu       sync.Mutex
 	held     uint64 // physical bytes, plain and mapped
+	host     hostMemory
+	handles  handles
 	segments addressSpace
 	ranges   reservations
 	events   events
@@ -74,6 +79,7 @@ type Device struct {
 var (
 	_ driver.Driver        = (*Device)(nil)
 	_ driver.ProcessLister = (*Device)(nil)
+	_ driver.HostMapper    = (*Device)(nil)
 )
 
 // New makes a device.
@@ -87,6 +93,8 @@ func New(c Config) *Device {
 		ranges:    newReservations(),
 		events:    newEvents(c.Events),
 		faults:    newFaults(),
+		host:      hostMemory{total: cmp.Or(c.HostMemory, total)},
+		handles:   handles{byID: map[driver.Physical]*handle{}},
 		endless:   c.Endless,
 		mirrored:  c.Mirrored,
 		follow:    c.Follow,
@@ -101,8 +109,7 @@ func (d *Device) TotalMemory() uint64 { return d.total }
 // Processes returns the list of the configuration.
 func (d *Device) Processes() ([]driver.Process, error) { return slices.Clone(d.processes), nil }
 
-// Held returns the physical memory that Malloc and Map have taken and not
-// given back.
+// Held returns the physical memory of the device that was taken and not given back.
 func (d *Device) Held() uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -40,6 +40,7 @@ func TestFailKind(t *testing.T) {
 	var seg, base uint64
 	var ev driver.Event
 	var err error
+	both := make([]driver.Physical, 2)
 	steps := []struct {
 		kind Kind
 		call func() error
@@ -55,6 +56,17 @@ func TestFailKind(t *testing.T) {
 		{RecordEvent, func() error { ev, err = d.RecordEvent(0, 0); return err }},
 		{WaitEvent, func() error { return d.WaitEvent(ev) }},
 		{MemInfo, func() error { _, _, err := d.MemInfo(); return err }},
+		{Reserve, func() error { base, err = d.Reserve(4*mib, 0); return err }},
+		{CreatePhysical, func() error { return d.CreatePhysical(2*mib, both[:1]) }},
+		{CreateHostPhysical, func() error { return d.CreateHostPhysical(2*mib, both[1:]) }},
+		{MapPhysical, func() error { return d.MapPhysical(base, 2*mib, both) }},
+		{SetAccess, func() error { return d.SetAccess(base, 4*mib) }},
+		{CopyMapped, func() error { return d.CopyMapped(base, base+2*mib, 2*mib) }},
+		{Synchronize, func() error { return d.Synchronize(0) }},
+		{SynchronizeDevice, d.SynchronizeDevice},
+		{UnmapPhysical, func() error { return d.UnmapPhysical(base, 4*mib) }},
+		{ReleasePhysical, func() error { return d.ReleasePhysical(both) }},
+		{Unreserve, func() error { return d.Unreserve(base, 4*mib) }},
 	}
 	for kind := range kinds {
 		d.FailKind(kind, 2, errTest)

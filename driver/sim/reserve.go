@@ -23,9 +23,10 @@ type reservations struct{ live []*reservation }
 
 type reservation struct {
 	base, size uint64
-	granule    uint64   // of the memory mapped in it
-	mapped     uint64   // bytes
-	pages      []uint64 // a bit for each mapped page; grows as needed
+	granule    uint64                // of the memory mapped in it
+	mapped     uint64                // bytes
+	pages      []uint64              // a bit for each mapped page; grows as needed
+	placed     map[uint64]*placement // by address: handles that are mapped
 }
 
 func newReservations() reservations { return reservations{} }
@@ -100,6 +101,9 @@ func (r *reservations) within(kind Kind, addr, size, granule uint64) (*reservati
 	}
 	if (addr-v.base)%granule != 0 || size%granule != 0 {
 		return nil, misuse("%v of %d bytes at offset %d is not whole granules of %d bytes", kind, size, addr-v.base, granule)
+	}
+	if len(v.placed) > 0 {
+		return nil, misuse("%v at %#x, where handles are mapped", kind, addr)
 	}
 	if v.mapped > 0 && granule != v.granule {
 		return nil, misuse("%v in granules of %d bytes where %d were used", kind, granule, v.granule)

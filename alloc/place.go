@@ -1,0 +1,196 @@
+package alloc
+
+import "fmt"
+
+// Place says what memory lies behind a granule of an expandable segment.
+type Place uint8
+
+// The places. Only what is on the device is reserved memory, and serves ordinary
+// requests.
+const (
+	OnDevice Place = iota
+	OnHost         // memory of the host: slow, but there
+	Nowhere        // no memory: what lay there was dropped, and its addresses are kept
+)
+
+// Spiller serves requests that would fail. See [Placer.SetSpiller].
+type Spiller interface {
+	// MakeRoom is called without the allocator's lock, on the goroutine of the request,
+	// after cached memory was released and all retries failed. It reports whether the
+	// request is to be tried again. As the hook of [WithOOMRetry] it must not allocate.
+	MakeRoom(*OutOfMemoryError) bool
+
+	// MapHost puts memory of the host behind a range of the driver's, as Map puts the
+	// device's there. It is called under the lock, for a request that still fails. An
+	// error that wraps [driver.ErrOutOfMemory] lets the request fail as it would have.
+	MapHost(addr, size, granule uint64) error
+}
+
+// Placer is the entry to an allocator for whoever changes what memory lies behind
+// the addresses of expandable segments: package alloc/tier.
+type Placer struct{ a *Allocator }
+
+// Placer returns the allocator's entry for whoever moves its memory.
+func (a *Allocator) Placer() Placer { return Placer{a} }
+
+// SetSpiller makes the allocator turn to s when a request of the default pools is
+// about to fail and expandable segments are on; nil ends it.
+func (p Placer) SetSpiller(s Spiller) {
+	p.a.mu.Lock()
+	defer p.a.mu.Unlock()
+	p.a.spiller = s
+}
+
+// Hold calls f under the allocator's lock, after the borrower's blocks and freed
+// blocks whose streams have passed them were taken back. f must not call the
+// allocator. While a route is active the error is a [*RouteActiveError].
+func (p Placer) Hold(f func(*Placement) error) error {
+	a := p.a
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.capturingAny() {
+		return &RouteActiveError{Doing: "moving memory"}
+	}
+	if _, err := a.recall(true); err != nil {
+		return err
+	}
+	if err := a.processEvents(); err != nil {
+		return err
+	}
+	err := f(&Placement{a})
+	a.afterOperation()
+	return err
+}
+
+// Look calls f under the allocator's lock. f must not call the allocator, and change
+// nothing.
+func (p Placer) Look(f func(*Placement)) {
+	p.a.mu.Lock()
+	defer p.a.mu.Unlock()
+	f(&Placement{p.a})
+}
+
+// Placement is an allocator whose lock is held.
+type Placement struct{ a *Allocator }
+
+// Granule is one handle of an expandable segment, with memory behind it, or of which
+// the memory was dropped.
+type Granule struct {
+	Addr, Size uint64
+	Place      Place
+	Private    bool   // of a private pool
+	Live       uint64 // bytes of it in blocks that are in use, or wait for other streams
+	Blocks     []Span // those blocks; they may reach beyond it. Valid until the next granule
+}
+
+// Granules calls f for the granules in no order of segments, but ascending in each,
+// until it returns false.
+func (p *Placement) Granules(f func(*Granule) bool) {
+	a := p.a
+	var h Granule
+	for i := range a.segments {
+		s := &a.segments[i]
+		if !s.expandable() {
+			continue
+		}
+		private := a.streamPools[s.streamPool].pool.private != nil
+		begun := false
+		for id := s.head; id != noBlock; id = a.blocks[id].next {
+			b := &a.blocks[id]
+			if b.state == stateUnmapped {
+				continue
+			}
+			first := s.base + (b.addr-s.base)/s.granule*s.granule
+			for at := first; at < b.addr+b.size; at += s.granule {
+				if !begun || at != h.Addr {
+					if begun && !f(&h) {
+						return
+					}
+					h = Granule{Addr: at, Size: s.granule, Place: a.places[at], Private: private, Blocks: h.Blocks[:0]}
+					begun = true
+				}
+				if b.state == stateAllocated || b.state == statePending {
+					h.Live += min(b.addr+b.size, at+s.granule) - max(b.addr, at)
+					h.Blocks = append(h.Blocks, b.span())
+				}
+			}
+		}
+		if begun && !f(&h) {
+			return
+		}
+	}
+}
+
+// Plain returns the bytes in use of segments that are not expandable.
+func (p *Placement) Plain() uint64 {
+	var bytes uint64
+	for i := range p.a.blocks {
+		if b := &p.a.blocks[i]; !b.expandable && (b.state == stateAllocated || b.state == statePending) {
+			bytes += b.size
+		}
+	}
+	return bytes
+}
+
+// Block returns the block in use that an address lies in.
+func (p *Placement) Block(addr uint64) (Span, bool) {
+	a := p.a
+	if id := a.table.lookup(addr, a.blocks); id != noBlock && addr != 0 {
+		return a.blocks[id].span(), true
+	}
+	for i := range a.segments {
+		s := &a.segments[i]
+		if s.size == 0 || addr < s.base || addr-s.base >= s.size {
+			continue
+		}
+		for id := s.head; id != noBlock; id = a.blocks[id].next {
+			if b := &a.blocks[id]; addr < b.addr+b.size {
+				return b.span(), b.state == stateAllocated
+			}
+		}
+	}
+	return Span{}, false
+}
+
+// PlaceOf calls f for the parts of a range, which lies in an expandable segment, by
+// what lies behind them.
+func (p *Placement) PlaceOf(r Span, f func(part Span, place Place)) {
+	seg := p.a.segmentAt(r.Addr)
+	if seg == nil || !seg.expandable() {
+		f(r, OnDevice)
+		return
+	}
+	for at := r.Addr; at < r.End(); {
+		g := seg.base + (at-seg.base)/seg.granule*seg.granule
+		end := min(r.End(), g+seg.granule)
+		f(Span{at, end - at}, p.a.places[g])
+		at = end
+	}
+}
+
+// Reserved returns the bytes of device memory, and the cap on them if there is one.
+func (p *Placement) Reserved() (bytes, limit uint64, limited bool) {
+	return p.a.reserved, p.a.limit, p.a.limited
+}
+
+// Move notes that other memory lies behind a range of granules. The caller has moved the bytes. It is refused for private pools.
+func (p *Placement) Move(r Span, to Place) error {
+	a := p.a
+	seg := a.segmentAt(r.Addr)
+	if seg == nil || !seg.expandable() || (r.Addr-seg.base)%seg.granule != 0 || r.Size%seg.granule != 0 || r.End() > seg.base+seg.size {
+		return fmt.Errorf("%d bytes at %#x are no granules of an expandable segment", r.Size, r.Addr)
+	}
+	if a.streamPools[seg.streamPool].pool.private != nil {
+		return fmt.Errorf("the granules at %#x belong to a private pool", r.Addr)
+	}
+	a.move(seg, r, to)
+	return nil
+}
+
+// Release gives the granules back to the driver that are not on the device and that
+// no block uses.
+func (p *Placement) Release() error { return p.a.releaseWithheld() }
+
+// Mark begins a step: until a request of it is spilled, cached memory is released
+// before another one is.
+func (p *Placement) Mark() { p.a.spilled = false }
