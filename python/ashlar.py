@@ -153,6 +153,18 @@ def step(n=None):
         _log("step: %r" % e)
     for each in list(_monitors):
         each.step()
+    _mark_tiers()
+
+
+def _mark_tiers():
+    """With Ashlar as PyTorch's allocator, a step is a moment at which memory may move."""
+    for name in ("ashlar_torch", "ashlar_mem.ashlar_torch"):
+        allocator = sys.modules.get(name)
+        try:
+            if allocator is not None and allocator.enabled():
+                allocator.step()
+        except Exception as e:
+            _log("step: %r" % e)
 
 
 class guard:

@@ -36,6 +36,9 @@ What a job sees:
 * CUDA graphs own their memory until they are released.
 * tenant("serve", guarantee="30GiB") gives a part of the process memory that it gets
   whatever the rest does: docs/tenants.md.
+* region, park, restore: idle tensors go to the host's memory and come back to the same
+  addresses; ASHLAR_CONF=overflow:64GiB serves requests that would fail from there:
+  docs/tiers.md.
 * torch.cuda.get_allocator_backend() says "pluggable".
 * A process that is forked after the import can never use CUDA. PyTorch alone
   allows it as long as the parent has not started CUDA (accelerate's
@@ -77,8 +80,9 @@ import threading
 import traceback
 import types
 import warnings
+import weakref
 
-__all__ = ["enabled", "info", "settings", "snapshot", "stats", "tenant"]
+__all__ = ["checked", "cold", "dropped", "enabled", "info", "park", "region", "restore", "settings", "snapshot", "stats", "tenant"]
 
 NAME = "libashlar.so"
 PLAIN = "libashlar"  # as `go build` without -o names it
@@ -92,20 +96,29 @@ FORKED = (
 
 _TEXT = ctypes.c_void_p  # a string that has to be given back
 _WITNESS = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)
+_NOTED = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+_REPORT = ctypes.POINTER(ctypes.c_void_p)  # where a text goes that has to be given back
+_BLOCKS = ctypes.POINTER(ctypes.c_void_p)
 _OBSERVER = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)
 
 # What is called here of ashlar.h, with result and arguments.
 _API = {
+    "ashlar_cold": (ctypes.c_int, ctypes.c_int, _BLOCKS, ctypes.c_size_t),
     "ashlar_complete_torch": (ctypes.c_int,),
     "ashlar_configure": (ctypes.c_int, ctypes.c_char_p),
+    "ashlar_dropped": (ctypes.c_int, ctypes.c_int, ctypes.c_void_p),
     "ashlar_error_text": (ctypes.c_char_p,),
     "ashlar_get_memory_fraction": (ctypes.c_double, ctypes.c_int),
     "ashlar_get_metadata": (ctypes.c_char_p,),
     "ashlar_record_history": (ctypes.c_int, ctypes.c_int, ctypes.c_uint64),
+    "ashlar_region_delete": (ctypes.c_int, ctypes.c_int, ctypes.c_char_p),
+    "ashlar_region_enter": (ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(ctypes.c_int)),
+    "ashlar_region_leave": (ctypes.c_int, ctypes.c_int, ctypes.c_int),
     "ashlar_reset_accumulated_stats": (ctypes.c_int, ctypes.c_int),
     "ashlar_reset_peak_stats": (ctypes.c_int, ctypes.c_int),
     "ashlar_set_metadata": (ctypes.c_int, ctypes.c_char_p),
     "ashlar_set_oom_observer": (ctypes.c_int, _OBSERVER),
+    "ashlar_set_overflow_observer": (None, _NOTED),
     "ashlar_set_witness": (None, _WITNESS),
     "ashlar_settings_json": (_TEXT,),
     "ashlar_snapshot_pickle": (_TEXT, ctypes.c_int, ctypes.POINTER(ctypes.c_size_t)),
@@ -118,7 +131,18 @@ _API = {
     "ashlar_tenant_resize": (ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int),
     "ashlar_tenant_set_limit": (ctypes.c_int, ctypes.c_int, ctypes.c_uint64),
     "ashlar_tenant_stats_json": (_TEXT, ctypes.c_int, ctypes.c_char_p),
+    "ashlar_tiers_json": (_TEXT, ctypes.c_int),
     "ashlar_version": (ctypes.c_char_p,),
+}
+
+# Those that move memory. Python's lock is held meanwhile: no other thread of Python can
+# begin work on the device.
+_MOVES = {
+    "ashlar_park": (ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_int, _REPORT),
+    "ashlar_park_blocks": (ctypes.c_int, ctypes.c_int, _BLOCKS, ctypes.c_size_t, _REPORT),
+    "ashlar_restore": (ctypes.c_int, ctypes.c_int, ctypes.c_char_p, _REPORT),
+    "ashlar_restore_blocks": (ctypes.c_int, ctypes.c_int, _BLOCKS, ctypes.c_size_t, _REPORT),
+    "ashlar_step": (ctypes.c_int, ctypes.c_int, _REPORT),
 }
 
 # What PyTorch calls by address: the setter, and the function.
@@ -169,19 +193,24 @@ def _load(path):
         library = ctypes.CDLL(path)
     except OSError as e:
         raise ImportError("ashlar_torch: %s cannot be loaded: %s" % (path, e)) from e
-    missing = [name for name in [*_API, *_SETTERS.values()] if not hasattr(library, name)]
+    missing = [name for name in [*_API, *_MOVES, *_SETTERS.values()] if not hasattr(library, name)]
     if missing:
         raise ImportError("ashlar_torch: %s is of another version than %s: it has no %s. Build it anew: `%s`" % (path, __file__, missing[0], BUILD))
-    for name, (result, *arguments) in _API.items():
+    _declare(library, _API)
+    return library, path
+
+
+def _declare(library, functions):
+    for name, (result, *arguments) in functions.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
-    return library, path
 
 
 # The keys of the statistics in PyTorch's order.
 _COUNTERS = "num_alloc_retries num_ooms max_split_size num_sync_all_streams num_device_alloc num_device_free".split()
 _BY_POOL = "allocation segment active inactive_split allocated_bytes reserved_bytes active_bytes inactive_split_bytes requested_bytes".split()
 _OVERSIZE = "oversize_allocations oversize_segments".split()
+_TIERS = "host_bytes host_kept_bytes dropped_bytes overflows moves moved_out_bytes moved_in_bytes move_seconds".split()
 _POOLS = "all small_pool large_pool".split()
 _FIGURES = "current peak allocated freed".split()
 _ORDER = {key: i for i, key in enumerate([*_COUNTERS, *_BY_POOL, *_OVERSIZE, *_POOLS, *_FIGURES])}
@@ -203,6 +232,8 @@ class _Ashlar:
 
     def __init__(self, library, path):
         self.so, self.path = library, path
+        self.moves = ctypes.PyDLL(path)  # the same library
+        _declare(self.moves, _MOVES)
         self.cache_info_missing = None  # why; None: it is served
 
     def why(self):
@@ -237,6 +268,19 @@ class _Ashlar:
         finally:
             self.so.ashlar_string_free(pointer)
 
+    def move(self, name, *args):
+        """Call a function that moves memory; returns its report. What is out of memory is None."""
+        report = ctypes.c_void_p()
+        code = getattr(self.moves, name)(*args, ctypes.byref(report))
+        if code == 1:  # ASHLAR_OOM
+            return None
+        if code != 0:
+            raise self.error()
+        return json.loads(self.take(report.value))
+
+    def tiers(self, device):
+        return json.loads(self.take(self.so.ashlar_tiers_json(int(device))))
+
     def settings(self):
         return json.loads(self.take(self.so.ashlar_settings_json()))
 
@@ -253,6 +297,7 @@ class _Ashlar:
         stats["max_split_size"] = self.settings()["max_split_size_bytes"]
         stats.update((key, {pool: figures() for pool in _POOLS}) for key in _BY_POOL)
         stats.update((key, figures()) for key in _OVERSIZE)
+        stats["ashlar"] = dict.fromkeys(_TIERS, 0)
         return stats
 
     def snapshot(self):
@@ -487,6 +532,7 @@ class _Answers:
         # From 2.12 on, requests that throw_on_cudamalloc_oom refused. Ashlar does not have it.
         self.more_stats = {"num_oom_rejections": 0} if _version(torch) >= (2, 12) else {}
         self.conf = None  # the settings text that the job gave last
+        self.tiers = _Tiers(self)
 
     def install(self):
         history = self.history
@@ -617,6 +663,7 @@ class _Answers:
         def configure(conf):
             self.ashlar.do("ashlar_configure", conf.encode())
             self.conf = conf
+            self.tiers.follow_optimizers()
             # Page-locked memory of the host stays PyTorch's.
             pinned = ",".join(item for item in conf.split(",") if item.strip().startswith("pinned_"))
             if pinned:
@@ -632,6 +679,7 @@ class _Answers:
         self.observers = []
         if os.getpid() == self.process:
             self.ashlar.so.ashlar_set_witness(_WITNESS())
+            self.ashlar.so.ashlar_set_overflow_observer(_NOTED())
 
 
 # Installing.
@@ -682,6 +730,7 @@ def _install():
     answers = _Answers(torch, ashlar)
     answers.history.max_entries = conf["history"] or None
     answers.install()
+    answers.tiers.install()
     atexit.register(answers.close)
     _answers = answers
 
@@ -822,10 +871,7 @@ def tenant(name, guarantee=0, ceiling=None, priority=0, device=None, limit=None)
     answers = _installed()
     torch = answers.torch
     torch.cuda.init()
-    if device is None:
-        device = torch.cuda.current_device()
-    elif not isinstance(device, int):
-        device = torch.device(device).index
+    device = _number(torch, device)
     t = _Tenant(answers, name, device)
     if limit is not None:
         answers.ashlar.do("ashlar_tenant_set_limit", device, _bytes(limit))
@@ -834,6 +880,291 @@ def tenant(name, guarantee=0, ceiling=None, priority=0, device=None, limit=None)
     else:
         answers.ashlar.do("ashlar_tenant_create", device, name.encode(), _bytes(guarantee), _bytes(ceiling), priority)
     return t
+
+
+# Tiers: memory that goes to the host and comes back.
+
+
+def _blocks(torch, things, found=None):
+    """The blocks of the device behind tensors, modules, optimizers and collections of
+    them, by device: addresses, in the order in which they were found."""
+    found = {} if found is None else found
+    if hasattr(things, "untyped_storage"):
+        tensor = getattr(things, "_local_tensor", things)  # of a DTensor
+        if tensor.device.type == "cuda":
+            address = tensor.untyped_storage().data_ptr()
+            if address:
+                found.setdefault(tensor.device.index, {})[address] = None
+    elif hasattr(things, "param_groups") and hasattr(things, "state"):
+        for state in things.state.values():
+            _blocks(torch, state, found)
+    elif hasattr(things, "parameters") and hasattr(things, "buffers"):
+        for parameter in things.parameters():
+            _blocks(torch, parameter, found)
+            if parameter.grad is not None:
+                _blocks(torch, parameter.grad, found)
+        for buffer in things.buffers():
+            _blocks(torch, buffer, found)
+    elif isinstance(things, dict):
+        for value in things.values():
+            _blocks(torch, value, found)
+    elif isinstance(things, (list, tuple, set, frozenset)) or inspect.isgenerator(things):
+        for value in things:
+            _blocks(torch, value, found)
+    return found
+
+
+def _array(addresses):
+    return (ctypes.c_void_p * len(addresses))(*addresses), len(addresses)
+
+
+class _Tiers:
+    """What regions, parks and marks share."""
+
+    def __init__(self, answers):
+        self.answers = answers
+        self.noted = _NOTED(self.note)
+        self.hook = None  # while there is overflow: of optimizers
+        self.named = weakref.WeakKeyDictionary()  # optimizers -> how many tensors of their state are known to be cold
+
+    def install(self):
+        _forever.append(self.noted)
+        self.answers.ashlar.so.ashlar_set_overflow_observer(self.noted)
+        self.follow_optimizers()
+
+    def note(self, text):
+        """Told of the first request that the host's memory has served."""
+        sys.stderr.write("%s %s\n" % (text.decode("utf-8", "replace"), _asked_for_at(self.answers.torch)))
+
+    def follow_optimizers(self):
+        """With overflow on, each step of an optimizer is a mark, and its state is cold."""
+        wanted = self.answers.ashlar.settings()["overflow_bytes"] > 0
+        if wanted and self.hook is None:
+            from torch.optim.optimizer import register_optimizer_step_post_hook
+
+            self.hook = register_optimizer_step_post_hook(self.stepped)
+        elif not wanted and self.hook is not None:
+            self.hook.remove()
+            self.hook = None
+
+    def stepped(self, optimizer, args, kwargs):
+        """After a step of any optimizer: nothing that goes wrong here may end the job."""
+        try:
+            if os.getpid() != self.answers.process:
+                return
+            parameters = sum(len(group["params"]) for group in optimizer.param_groups)
+            if self.named.get(optimizer) != (len(optimizer.state), parameters):
+                self.named[optimizer] = (len(optimizer.state), parameters)
+                self.cold(optimizer)
+            self.step(_blocks(self.answers.torch, [group["params"][:1] for group in optimizer.param_groups]))
+        except RuntimeError as e:
+            _warn_once("after a step of %s: %s" % (type(optimizer).__name__, e))
+
+    def ready(self, device, what):
+        """Refuse a move that would break something."""
+        if os.getpid() != self.answers.process:
+            raise RuntimeError(FORKED)
+        torch = self.answers.torch
+        torch.cuda.init()
+        state = self.answers.ashlar.tiers(device)
+        if state["captures"] and _uses_nccl(torch) and os.environ.get("NCCL_GRAPH_REGISTER") != "0":
+            raise RuntimeError(
+                "ashlar_torch: %s cannot be moved: NCCL may have registered memory that captured graphs use, and would hang once other memory lies behind "
+                "it; start the job with NCCL_GRAPH_REGISTER=0" % what)
+        return state
+
+    def move(self, name, device, what, *args):
+        if not self.ready(device, what)["capturing"]:  # the library refuses otherwise, and waiting would break the capture
+            self.answers.torch.cuda.synchronize(device)  # without Python's lock, which callbacks of streams may need
+        return self.call(name, device, what, *args)
+
+    def call(self, name, device, what, *args):
+        report = self.answers.ashlar.move(name, device, *args)
+        if report is None:
+            torch = self.answers.torch
+            raise getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)("ashlar_torch: %s: %s" % (what, self.answers.ashlar.why()))
+        return report
+
+    def cold(self, things):
+        for device, blocks in _blocks(self.answers.torch, things).items():
+            self.answers.ashlar.do("ashlar_cold", device, *_array(blocks))
+
+    def step(self, devices):
+        """A mark. Most have nothing to move, so nobody waits for the device before."""
+        if self.hook is None:
+            return 0.0
+        for device in devices:
+            self.ready(device, "memory")
+        return sum(self.call("ashlar_step", device, "memory")["seconds"] for device in devices)
+
+
+def _uses_nccl(torch):
+    """Whether the process has a group of NCCL."""
+    distributed = getattr(torch, "distributed", None)
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return False
+    return "nccl" in str(distributed.get_backend())
+
+
+def _asked_for_at(torch):
+    """The line of the job that this thread is at."""
+    inside = os.path.dirname(os.path.abspath(getattr(torch, "__file__", None) or "torch"))
+    frame = sys._getframe(1)
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if path != __file__ and not os.path.abspath(path).startswith(inside + os.sep):
+            return "It was asked for at %s:%d (%s)." % (path, frame.f_lineno, frame.f_code.co_name)
+        frame = frame.f_back
+    return "It was asked for in a thread without Python, as the backward pass is."
+
+
+class _Region:
+    """A part of the process whose memory can be parked; made by region().
+
+    `with r:` puts what this thread allocates into the region. Other threads are not
+    concerned, as those of the backward pass: gradients lie outside.
+    """
+
+    def __init__(self, answers, name, device):
+        self.name, self.device = name, device
+        self._answers = answers
+        self._entered = threading.local()
+
+    def __enter__(self):
+        outer = ctypes.c_int()
+        self._answers.ashlar.do("ashlar_region_enter", self.device, self.name.encode(), ctypes.byref(outer))
+        self._entered.__dict__.setdefault("stack", []).append(outer.value)
+        return self
+
+    def __exit__(self, *error):
+        self._answers.ashlar.do("ashlar_region_leave", self.device, self._entered.stack.pop())
+
+    def park(self, keep=True):
+        """Give the region's device memory back; returns how much."""
+        report = self._answers.tiers.move("ashlar_park", self.device, "region " + self.name, self.name.encode(), int(keep))
+        if report["private_bytes"]:
+            _warn_once("region %s: %d bytes belong to captured graphs and stay on the device" % (self.name, report["private_bytes"]))
+        return report["freed_bytes"]
+
+    def restore(self):
+        """Bring the region back to the device; returns how many bytes came."""
+        return self._answers.tiers.move("ashlar_restore", self.device, "region " + self.name, self.name.encode())["in_bytes"]
+
+    def stats(self):
+        """The region's figures: device_bytes, host_bytes, dropped, moves and more."""
+        return next(r for r in self._answers.ashlar.tiers(self.device)["regions"] if r["name"] == self.name)
+
+    def close(self):
+        """Give up the region; its tensors must be gone."""
+        self._answers.ashlar.do("ashlar_region_delete", self.device, self.name.encode())
+
+
+def _number(torch, device):
+    """The number of a device: int, str, torch.device, or None for the current one."""
+    if device is None:
+        return torch.cuda.current_device()
+    return device if isinstance(device, int) else torch.device(device).index
+
+
+def region(name, device=None):
+    """A region of a device, as a context: tensors that this thread makes inside lie in
+    memory of their own, which park() gives back as a whole and restore() brings back."""
+    answers = _installed()
+    answers.torch.cuda.init()
+    return _Region(answers, name, _number(answers.torch, device))
+
+
+def park(what, keep=True, device=None):
+    """Move tensors to the host's memory and give their device memory back; returns the
+    bytes of the device that became free, cached memory included.
+
+    what: the name of a region; or tensors, a module (with its buffers and gradients), an
+    optimizer (its state), or a list or dict of those. Of tensors whole pages of 2 MiB move,
+    and only if all of them in a page are named: regions have pages of their own.
+    keep=False, for regions only, drops the contents: nothing may touch them until
+    restore(). What was kept can be used while it is parked, slowly.
+
+    It waits for the device; no thread may use it meanwhile. RuntimeError says why it cannot
+    be done, as during a capture; what was moved before stays parked."""
+    answers = _installed()
+    if isinstance(what, (str, _Region)):
+        return _as_region(answers, what, device).park(keep)
+    if not keep:
+        raise ValueError("ashlar_torch: keep=False is for regions only: others may have tensors in the same pages")
+    reports = _move_blocks(answers, "ashlar_park_blocks", what)
+    stayed = sum(r["private_bytes"] for r in reports)
+    if stayed and not any(r["out_bytes"] for r in reports):
+        raise RuntimeError("ashlar_torch: %d bytes belong to captured graphs, whose memory cannot be moved" % stayed)
+    pinned = sum(r["pinned_bytes"] for r in reports)
+    if pinned and not any(r["out_bytes"] for r in reports):
+        raise RuntimeError("ashlar_torch: %d bytes are shared with other processes or libraries, and cannot be moved" % pinned)
+    return sum(r["freed_bytes"] for r in reports)
+
+
+def restore(what, device=None):
+    """Bring back what park() took, to the same addresses; returns the bytes that came. If
+    the device has no room, it is torch.OutOfMemoryError, and nothing is lost."""
+    answers = _installed()
+    if isinstance(what, (str, _Region)):
+        return _as_region(answers, what, device).restore()
+    return sum(r["in_bytes"] for r in _move_blocks(answers, "ashlar_restore_blocks", what))
+
+
+def _as_region(answers, what, device):
+    return what if isinstance(what, _Region) else _Region(answers, what, _number(answers.torch, device))
+
+
+def _move_blocks(answers, name, things):
+    found = _blocks(answers.torch, things)
+    if not found:
+        raise ValueError("ashlar_torch: there is no tensor of a GPU in what was given")
+    return [answers.tiers.move(name, device, "tensors", *_array(blocks)) for device, blocks in found.items()]
+
+
+def cold(what):
+    """Say that tensors (or a module, an optimizer, a list of them) are seldom used: with
+    overflow they leave the device before others do."""
+    _installed().tiers.cold(what)
+
+
+def step(device=None):
+    """A step of the job ends: memory that is seldom used makes room for what overflowed,
+    and comes home when there is room. With overflow on, each step of an optimizer and
+    each ashlar.step() does it. Returns the seconds that it took."""
+    answers = _installed()
+    if device is not None:
+        return answers.tiers.step([_number(answers.torch, device)])
+    cuda = answers.torch.cuda
+    return answers.tiers.step(sorted({cuda.current_device(), *answers.started})) if cuda.is_initialized() else 0.0
+
+
+def dropped(tensor):
+    """Whether a tensor's region was parked with keep=False: nothing is behind it."""
+    answers = _installed()
+    for device, blocks in _blocks(answers.torch, tensor).items():
+        for address in blocks:
+            found = answers.ashlar.so.ashlar_dropped(device, address)
+            if found < 0:
+                raise answers.ashlar.error()
+            if found:
+                return True
+    return False
+
+
+def checked():
+    """A context in which every operation of this thread on a dropped tensor is a
+    RuntimeError before it reaches the GPU. It looks at each operation, so it is slow; without
+    it such an operation ends in a CUDA error (illegal address)."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Checked(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            kwargs = kwargs or {}
+            if dropped([args, kwargs]):
+                raise RuntimeError("ashlar_torch: %s uses a tensor of a region that was parked with keep=False; restore the region first" % function)
+            return function(*args, **kwargs)
+
+    return Checked()
 
 
 # The runner.

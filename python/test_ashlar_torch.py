@@ -25,7 +25,7 @@ class TestAnswers(JobCase):
                 assert nested == torch.cuda.memory_stats_as_nested_dict(which), which
             assert list(nested) == '''num_alloc_retries num_ooms max_split_size num_sync_all_streams num_device_alloc num_device_free allocation
                 segment active inactive_split allocated_bytes reserved_bytes active_bytes inactive_split_bytes requested_bytes
-                oversize_allocations oversize_segments'''.split(), list(nested)
+                oversize_allocations oversize_segments ashlar'''.split(), list(nested)
             assert list(nested["segment"]) == ["all", "small_pool", "large_pool"]
             assert list(nested["segment"]["all"]) == ["current", "peak", "allocated", "freed"]
             stats = torch.cuda.memory_stats()

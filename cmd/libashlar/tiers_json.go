@@ -63,7 +63,8 @@ type tiersJSON struct {
 	HostLimitBytes uint64       `json:"host_limit_bytes"`
 	HostBytes      uint64       `json:"host_bytes"` // taken, with what is kept
 	OverflowBytes  uint64       `json:"overflow_bytes"`
-	Captures       int64        `json:"captures"` // graphs whose capture was begun so far
+	Capturing      int64        `json:"capturing"` // graphs that are being captured now
+	Captures       int64        `json:"captures"`  // graphs whose capture was begun so far
 	Regions        []regionJSON `json:"regions"`
 }
 
@@ -88,7 +89,7 @@ func (l *library) tiersJSON(n int) (string, error) {
 	l.mu.Unlock()
 	doc := tiersJSON{
 		HostLimitBytes: first.mover.store.HostLimit(), HostBytes: first.mover.store.HostBytes(),
-		OverflowBytes: overflow, Captures: l.captured.Load(), Regions: []regionJSON{},
+		OverflowBytes: overflow, Capturing: l.recording.Load(), Captures: l.captured.Load(), Regions: []regionJSON{},
 	}
 	for _, d := range all {
 		if name, ok := strings.CutPrefix(d.tenant.Name(), regionPrefix); ok {

@@ -23,7 +23,9 @@ from .ashlar import async_save, dump, guard, monitor, oom_retry, record, retry, 
 
 # What other modules export, and those modules where they are more than a name here.
 _LATER = {
-    "ashlar_torch": ("enabled", "info", "settings", "snapshot", "stats", "tenant"),
+    "ashlar_torch": (
+        "checked", "cold", "dropped", "enabled", "info", "park", "region", "restore", "settings", "snapshot", "stats", "tenant",
+    ),
     "callbacks": ("TrainerCallback", "LightningCallback", "watch"),
     "notebook": ("show", "load_ipython_extension"),
     "ashlar_dry": (),
