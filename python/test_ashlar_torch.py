@@ -29,7 +29,9 @@ class TestAnswers(JobCase):
             assert list(nested["segment"]) == ["all", "small_pool", "large_pool"]
             assert list(nested["segment"]["all"]) == ["current", "peak", "allocated", "freed"]
             stats = torch.cuda.memory_stats()
-            assert len(stats) == 122 and {type(v) for v in stats.values()} == {int}
+            ours = [key for key in stats if key.startswith("ashlar.")]
+            assert ours == ["ashlar." + name for name in sorted(ashlar_torch._TIERS)] and not any(stats[key] for key in ours), ours
+            assert len(stats) == 122 + len(ours) and {type(v) for v in stats.values()} == {int}
             assert torch.cuda.memory_allocated() == 3 * MIB + 1024
             assert stats["requested_bytes.all.current"] == 3 * MIB + 1000
             assert torch.cuda.memory_reserved() == 22 * MIB
