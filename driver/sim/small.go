@@ -6,7 +6,7 @@ import "time"
 // tools/bench/gpu/nocache.py on an H200.
 const (
 	smallMalloc = 3500 * time.Nanosecond
-	smallFree   = 2 * time.Microsecond
+	smallFree   = 3 * time.Microsecond
 	smallUnit   = 512
 )
 

@@ -1,6 +1,9 @@
 package whatif
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -151,5 +154,55 @@ func TestAskNoCache(t *testing.T) {
 	q.SkipOOM = true
 	if r = ask(t, p, q).Results[1]; r.OOMs == 0 || r.PeakReserved >= own.PeakRequested {
 		t.Errorf("with failures left out: %d, %d reserved", r.OOMs, r.PeakReserved)
+	}
+}
+
+// What three scripts did on a GPU when they emptied the cache before each step, and
+// without a cache, follows from the recording of the plain run, and the plain run
+// from that with the calls.
+func TestMeasuredChanges(t *testing.T) {
+	type measured struct {
+		Script, Mode string
+		Stats        struct {
+			Reserved  uint64 `json:"reserved_bytes.all.peak"`
+			Requested uint64 `json:"requested_bytes.all.peak"`
+		}
+		Calls struct {
+			CudaMalloc, CudaFree struct{ Count int64 }
+		}
+	}
+	var rows []measured
+	data, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", "nocache", "nocache.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &rows); err != nil {
+		t.Fatal(err)
+	}
+	runs := map[string]measured{}
+	for _, r := range rows {
+		runs[r.Script+"-"+r.Mode] = r
+	}
+	for _, script := range []string{"batches", "cache", "pieces"} {
+		plain := runs[script+"-plain"]
+		for _, tt := range []struct{ from, to, calls string }{
+			{"plain", "empty", "every:1"}, {"empty", "plain", "none"}, {"plain", "uncached", ""},
+		} {
+			p := program(t, "nocache/"+script+"-"+tt.from+".pickle.gz")
+			q := question(p)
+			want := runs[script+"-"+tt.to]
+			reserved := want.Stats.Reserved
+			if tt.calls == "" {
+				q.NoCache = true
+				reserved = plain.Stats.Requested // PyTorch counts nothing without its cache
+			} else {
+				q.EmptyCache = emptyCache(t, tt.calls)
+			}
+			got := ask(t, p, q).Results[1]
+			if got.DeviceAllocs != want.Calls.CudaMalloc.Count || got.DeviceFrees != want.Calls.CudaFree.Count || got.PeakReserved != reserved {
+				t.Errorf("%s, %s from %s: %d cudaMalloc, %d cudaFree, %d bytes reserved; measured %d, %d, %d", script, tt.to, tt.from,
+					got.DeviceAllocs, got.DeviceFrees, got.PeakReserved, want.Calls.CudaMalloc.Count, want.Calls.CudaFree.Count, reserved)
+			}
+		}
 	}
 }
