@@ -1,0 +1,314 @@
+"""Tiers on a real GPU: park, restore and overflow, part by part (docs/tiers.md).
+
+usage: python3 tools/bench/gpu/tiers.py [--library PATH] [--budget S] [--only PART,...]
+
+  park      20 GiB parked and restored, 20 rounds: GB/s, contents, what nvidia-smi and a second
+            process see; beside model.to("cpu"). With a graph and an optimizer: about a minute
+  faults    a move beside a capture, host memory refused, device full, exceptions, a killed process
+  overflow  four workloads under 0.9, 0.95, 0.8 and 0.7 of their live peak: PyTorch's own dies, ours
+            ends with the same losses; slowdowns, beside save_on_cpu
+  rlhf      two models of 1.5 B parameters take turns on a device that holds one, ten rounds
+  rounds    1,000 rounds of 1 GiB: nothing grows
+  off       what tiers cost while they are not used
+
+A part that finds no time left is named. Every process has a time limit, lines go to
+tiers.jsonl in $OUT. Exit status: 0 if every bar was met, 1 if not, 2 if the call was wrong.
+"""
+import argparse
+import os
+import signal
+import statistics
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import allocators  # noqa: E402
+import children  # noqa: E402
+from report import Report, short, table  # noqa: E402
+
+GB, GIB, MIB = 1e9, 1 << 30, 1 << 20
+BUS = 51e9  # bytes a second, both ways
+SPEED = 40e9
+WORKLOADS = ("gpt2_fixed", "resnet_batches", "llama_ckpt", "moe_train")
+SHARES = (0.9, 0.95, 0.8, 0.7)
+OVERFLOW = "overflow:48GiB"
+
+
+class Case:
+    """A process of tiers_worker, with its answers."""
+
+    def __init__(self, args, function, **fields):
+        self.worker = children.Worker("tiers_worker", function, fields, None, args.fork)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.worker.stop(patience=10)
+
+    def answer(self, seconds):
+        return self.worker.receive(seconds)
+
+    def answers(self, seconds, last="done"):
+        """All answers up to the one that has the key last."""
+        deadline, rows = time.monotonic() + seconds, []
+        while not rows or last not in rows[-1]:
+            rows.append(self.worker.receive(max(1.0, deadline - time.monotonic())))
+        return rows
+
+
+def ask(args, report, part, seconds, function, **fields):
+    """One answer of one process; None and a bar that is not met if there is none."""
+    try:
+        with Case(args, function, **fields) as case:
+            answer = case.answer(min(seconds, max(5.0, report.left())))
+    except children.Failed as e:
+        report.bar(part, function, False, short(e))
+        return None
+    report.line(function, **fields, answer=answer)
+    return answer
+
+
+def rate(bytes_, seconds):
+    return "%.1f GB/s" % (bytes_ / seconds / GB) if seconds else "-"
+
+
+def park(args, report):
+    rows = []
+    try:
+        with Case(args, "park_rounds", gib=args.gib, rounds=args.rounds, other=True) as case:
+            rows = case.answers(min(180, report.left()))
+    except children.Failed as e:
+        report.bar("3", "park", False, short(e))
+        return
+    for row in rows:
+        report.line("park", **row)
+    first = next(r for r in rows if r.get("round") == 0)
+    warm = [r for r in rows if r.get("round", 0) > 0]
+    bytes_ = args.gib * GIB
+    out = statistics.median(bytes_ / r["park_s"] for r in warm)
+    back = statistics.median(bytes_ / r["restore_s"] for r in warm)
+    report.bar("3", "park %d GiB" % args.gib, out >= SPEED, "%.1f GB/s out (first %s, with making host pages), %d rounds" % (
+        out / GB, rate(bytes_, first["park_s"]), len(warm)))
+    report.bar("3", "restore %d GiB" % args.gib, back >= SPEED, "%.1f GB/s back (first %s)" % (back / GB, rate(bytes_, first["restore_s"])))
+    report.bar("3", "device memory is free", first["free_gain"] >= bytes_ and first["freed"] >= bytes_,
+               "driver %+.2f GiB, nvidia-smi %s GiB, park said %.2f GiB" % (
+                   first["free_gain"] / GIB, "-" if first["smi_gain"] is None else "%+.2f" % (first["smi_gain"] / GIB), first["freed"] / GIB))
+    report.bar("3", "a second process uses it", first.get("other") is True, "90 %% of what was freed: %s" % first.get("other"))
+    report.bar("3", "contents and addresses", all(r["same"] for r in rows if "same" in r) and first["touched"],
+               "bit by bit after the first and the last round; read while parked in %.0f ms" % (1e3 * first["touch_s"]))
+    graph = ask(args, report, "3", 60, "graph", rounds=10)
+    if graph:
+        report.bar("3", "CUDA graph replays", graph["same"] and graph["same_parked"], "%d rounds, also while parked; its own memory: %s" % (
+            graph["rounds"], short(graph.get("refused", "parked %s bytes" % graph.get("private")), 120)))
+    opt = ask(args, report, "3", 60, "optimizer")
+    if opt:
+        freed = opt["freed"][-1]
+        report.bar("3", "park(optimizer), park(module)", opt["same"] and freed[0] >= 0.9 * opt["state"], "same losses; freed %d of %d MiB of state, %d of %d MiB of weights" % (
+            freed[0] / MIB, opt["state"] / MIB, freed[1] / MIB, opt["weights"] / MIB))
+    plain = ask(args, report, "3", 120, "to_cpu", gib=args.gib)
+    if plain:
+        seconds = plain["seconds"][-1]
+        report.bar("3", 'model.to("cpu"), .to("cuda")', None, "%s out, %s back; same addresses: %s, views follow: %s" % (
+            rate(bytes_, seconds[0]), rate(bytes_, seconds[1]), plain["same_addresses"], plain["views_follow"]))
+
+
+def faults(args, report):
+    answer = ask(args, report, "5", 60, "capture")
+    if answer:
+        refused = len(answer["refused"]) == 2 and all("captur" in text for text in answer["refused"])
+        report.bar("5", "beside a capture", refused and answer["replayed"] and answer["kept"] and answer["freed"] > 0, short(answer["refused"][:1], 160))
+    answer = ask(args, report, "5", 120, "refusals")
+    if answer:
+        report.bar("5", "host memory refused", answer["host_kept"] and "parked" != answer["host"][:6], short(answer["host"], 160))
+        report.bar("5", "device full at restore", answer["full_kept"] and answer["full"] != "restored", short(answer["full"], 160))
+        report.bar("5", "exception in a region", answer["exception"], "contents kept, later allocations outside")
+        report.bar("5", "dropped", answer["dropped"] and "keep" in answer["drop_enter"] + answer["drop_use"] and answer["usable"] and answer["dropped_freed"] > 0,
+                   short("%s; %s" % (answer["drop_enter"], answer["drop_use"]), 200))
+    killed(args, report)
+
+
+def killed(args, report):
+    """A process that is killed in the middle of moves leaves nothing behind."""
+    import tiers_worker
+
+    before, rows = tiers_worker.smi_free(), []
+    for n in range(3):
+        try:
+            case = Case(args, "forever", gib=4)
+            case.answer(60)
+        except children.Failed as e:
+            report.bar("5", "killed", False, short(e))
+            return
+        time.sleep(1.0 + 0.37 * n)
+        os.kill(case.worker.pid, signal.SIGKILL)
+        case.worker.wait()
+        case.worker.stop(patience=0)
+        time.sleep(2)
+        rows.append(tiers_worker.smi_free())
+    report.line("killed", before=before, after=rows)
+    lost = None if None in (before, *rows) else max(before - r for r in rows)
+    report.bar("5", "killed while memory moves", None if lost is None else lost <= 64 * MIB, "3 times; %s of device memory lost by nvidia-smi" % (
+        "unknown" if lost is None else "%d MiB" % (lost / MIB)))
+
+
+def run(args, report, seconds, **fields):
+    try:
+        with Case(args, "overflow", **fields) as case:
+            answer = case.answer(min(seconds, max(5.0, report.left())))
+    except children.Failed as e:
+        answer = {"failed": short(e)}
+    report.line("overflow", **fields, answer=answer)
+    return answer
+
+
+def outcome(answer):
+    """In a word, for the table."""
+    if "failed" in answer:
+        return "failed: " + short(answer["failed"], 80)
+    return "dies" if answer["oom"] else "ends"
+
+
+def overflow(args, report):
+    os.environ["COMPARE_SDP"] = "math"  # the same bits each time
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    rows = []
+    for name in args.workloads:
+        free = run(args, report, 120, name=name, allocator="ashlar", conf="", limit=0, save_on_cpu=False)
+        if "failed" in free or free["oom"]:
+            report.bar("1", name, False, "without a limit: " + outcome(free))
+            continue
+        repeat = run(args, report, 120, name=name, allocator="native", conf=None, limit=0, save_on_cpu=False)
+        agrees = repeat.get("numbers") == free["numbers"]
+        peak = free["stats"]["active_bytes.all.peak"]
+        step = statistics.mean(free["seconds"])
+        for share in args.shares:
+            if report.left() < 30:
+                report.bar("1", "%s at %.2f" % (name, share), None, "no time left")
+                continue
+            rows.append(limited(args, report, name, share, int(share * peak), peak, step, free, agrees))
+    if rows:
+        print()
+        table(["workload", "limit", "native", "expandable", "ours", "same losses", "slowdown", "bound", "save_on_cpu", "on the host", "moves"], rows)
+
+
+def limited(args, report, name, share, limit, peak, step, free, agrees):
+    """One workload under one limit: a row."""
+    own = {kind: run(args, report, 60, name=name, allocator=kind, conf=None, limit=limit, save_on_cpu=False) for kind in ("native", "expandable")}
+    ours = run(args, report, 180, name=name, allocator="ashlar", conf=OVERFLOW, limit=limit, save_on_cpu=False)
+    saved = run(args, report, 120, name=name, allocator="expandable", conf=None, limit=limit, save_on_cpu=True)
+    ended = "failed" not in ours and not ours["oom"]
+    same = ended and ours["numbers"] == free["numbers"] and ours["again"] == free["again"]
+    slow = statistics.mean(ours["seconds"]) / step if ended else None
+    bound = 1.5 * (1 + 2 * (peak - limit) / (BUS * step))
+    other = None if "failed" in saved or saved["oom"] else statistics.mean(saved["seconds"]) / step
+    die = all(outcome(a) == "dies" for a in own.values())
+    met = ended and same and (slow <= bound or share != 0.9) and (other is None or slow <= other)
+    text = "%s; native %s, expandable %s; %s" % (
+        outcome(ours) if not ended else "slowdown %.2f (bound %.2f), save_on_cpu %s" % (slow, bound, "dies" if other is None else "%.2f" % other),
+        outcome(own["native"]), outcome(own["expandable"]), "same losses" if same else "OTHER LOSSES")
+    if not agrees:
+        text += "; native alone has other losses"
+    report.bar("1", "%s at %.2f" % (name, share), met if die else None, text)
+    stats = ours.get("stats") or {}
+    return [name, "%.2f" % share, outcome(own["native"]), outcome(own["expandable"]), outcome(ours), "yes" if same else "no",
+            "-" if slow is None else "%.2f" % slow, "%.2f" % bound, "dies" if other is None else "%.2f" % other,
+            "%.2f GiB" % ((stats.get("ashlar.host_bytes") or 0) / GIB), stats.get("ashlar.moves")]
+
+
+def rlhf(args, report):
+    try:
+        with Case(args, "rlhf", layers=31, rounds=10, share=1.1) as case:
+            rows = case.answers(min(240, report.left()))
+    except children.Failed as e:
+        report.bar("6", "rlhf", False, short(e))
+        return
+    for row in rows:
+        report.line("rlhf", **row)
+    rounds = [r for r in rows if "round" in r]
+    warm = rounds[1:]
+    about = rows[0]
+    report.bar("6", "two models in turns", len(rounds) == 10 and all(r.get("same", True) for r in rounds),
+               "%.2f B parameters each, limit %.1f GiB; a switch takes %.2f s to the actor, %.2f s to the judge; a step %.2f s, a judgement %.2f s" % (
+                   about["parameters"] / 1e9, about["limit"] / GIB, *(statistics.median(r[k] for r in warm) for k in ("to_actor_s", "to_judge_s", "train_s", "judge_s"))))
+
+
+def rounds(args, report):
+    answer = ask(args, report, "3", 200, "small_rounds", rounds=1000, seconds=min(150.0, max(10.0, report.left() - 20)))
+    if answer:
+        lost = {k: answer["before"][k] - answer["after"][k] for k in ("free", "available")}
+        grown = {k: answer["after"][k] - answer["before"][k] for k in ("rss", "reserved")}
+        met = answer["same"] and lost["free"] <= 0 and grown["rss"] <= 64 * MIB and grown["reserved"] <= 0 and answer["rounds"] == 1000
+        report.bar("3", "1,000 rounds of 1 GiB", met, "%d rounds in %.0f s; device %+d MiB, RSS %+d MiB, host available %+d MiB" % (
+            answer["rounds"], answer["seconds"], -lost["free"] / MIB, grown["rss"] / MIB, -lost["available"] / MIB))
+
+
+def off(args, report):
+    """In turns, so that a slow moment hits all."""
+    kinds = {"off": ("tiers:False", False), "on": ("", False), "unused": (OVERFLOW, True)}
+    ns, steps = {k: [] for k in kinds}, {k: [] for k in kinds}
+    for turn in range(3):
+        for kind in (kinds if turn % 2 == 0 else reversed(kinds)):
+            conf, unused = kinds[kind]
+            answer = ask(args, report, "4", 60, "idle_cost", conf=conf, unused=unused, samples=15, n=1000)
+            if answer is None:
+                return
+            ns[kind].append(answer["ns"])
+            steps[kind] += answer["steps"][1:]
+    for kind in ("on", "unused"):
+        ratios = [statistics.median(x for a in ns[kind] for x in a[size]) / statistics.median(x for a in ns["off"] for x in a[size]) for size in ns["off"][0]]
+        report.bar("4", "torch.empty and del, tiers " + kind, max(ratios) <= 1.02, "%s of the time with tiers:False" % ", ".join("%.3f" % r for r in ratios))
+        report.bar("4", "step time, tiers " + kind, None, "%.3f" % (statistics.median(steps[kind]) / statistics.median(steps["off"])))
+
+
+PARTS = {"park": park, "faults": faults, "overflow": overflow, "rlhf": rlhf, "rounds": rounds, "off": off}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--library")
+    parser.add_argument("--budget", type=float, default=560, help="seconds for everything")
+    parser.add_argument("--only", default=",".join(PARTS), help="parts, with commas: " + ", ".join(PARTS))
+    parser.add_argument("--workloads", default=",".join(WORKLOADS), help="of overflow")
+    parser.add_argument("--shares", default=",".join(map(str, SHARES)), help="of overflow")
+    parser.add_argument("--gib", type=int, default=20, help="of park")
+    parser.add_argument("--rounds", type=int, default=20, help="of park")
+    parser.add_argument("--no-fork", dest="fork", action="store_false", help="a fresh process for each case")
+    args = parser.parse_args()
+    wanted = [p for p in args.only.split(",") if p]
+    if any(p not in PARTS for p in wanted):
+        print("tiers.py: the parts are " + ", ".join(PARTS), file=sys.stderr)
+        return 2
+    args.workloads = [w for w in args.workloads.split(",") if w]
+    args.shares = [float(s) for s in args.shares.split(",") if s]
+    if args.library:
+        os.environ["ASHLAR_LIBRARY"] = args.library
+    allocators.clean_environment()
+    if not os.path.exists(allocators.library_path()):
+        print("tiers.py: there is no library at %s (README.md)" % allocators.library_path(), file=sys.stderr)
+        return 2
+    report = Report("tiers", args.budget)
+    if args.fork:
+        import torch  # noqa: F401
+
+        import tiers_worker  # noqa: F401
+
+        if {"overflow", "rlhf", "off"} & set(wanted):
+            import workloads
+
+            workloads.preload()
+        args.fork = not torch.cuda.is_initialized()
+    for name in PARTS:
+        if name not in wanted:
+            continue
+        if report.left() < 20:
+            report.bar("-", name, None, "no time left")
+            continue
+        report.note(name)
+        PARTS[name](args, report)
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
