@@ -11,7 +11,7 @@ export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
 # One package more than there are cores is tested at a time: some only wait.
 PARALLEL := -p $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1))
 
-.PHONY: vuln claims tenants tenants-mixes policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack attack-table dist dist-test dist-host truth advice watch deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help bench-live fleet fleet-faults fleet-bars
+.PHONY: vuln claims tenants tenants-mixes policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack attack-table dist dist-test dist-host truth advice watch deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help bench-live fleet fleet-faults fleet-places fleet-bars
 
 build: engine
 	$(GO) build -trimpath -o $(BIN) ./cmd/ashlar
@@ -285,12 +285,18 @@ watch: build
 fleet: build
 	$(GO) -C tools run ./fleetcheck
 
-# Processes of a fleet are killed, frozen and cut off, and its disk is full; on an embedded server, on three, and on an unmodified nats-server.
+bin/nats-server: go.mod
+	$(GO) build -o $@ github.com/nats-io/nats-server/v2
+
+# Processes of a fleet are killed, frozen and cut off, and its disk is full; in a folder, on three servers, and on an unmodified nats-server.
 # A short form is in make test.
-fleet-faults:
-	$(GO) test ./internal/fleet -count 1 -timeout 30m -long -v -run 'TestFaults|TestNetwork|TestCluster|TestFull|TestAside|TestTune'
-	$(GO) build -o bin/nats-server github.com/nats-io/nats-server/v2
-	ASHLAR_NATS_SERVER=$(CURDIR)/bin/nats-server $(GO) test ./internal/fleet -count 1 -timeout 30m -long -v -run 'TestNetwork'
+fleet-faults: bin/nats-server
+	ASHLAR_NATS_SERVER=$(CURDIR)/bin/nats-server $(GO) test ./internal/fleet -count 1 -timeout 1h -long -v -run 'TestFaults|TestNetwork|TestCluster|TestFull|TestAside|TestTune'
+	$(GO) test ./internal/watch -count 1 -timeout 30m -long -v -run 'TestForward'
+
+# What the store and the fleet promise, in a folder, on three servers, and on an unmodified nats-server; make test has it, too.
+fleet-places: bin/nats-server
+	ASHLAR_NATS_SERVER=$(CURDIR)/bin/nats-server $(GO) test ./internal/hub ./internal/fleet -count 1 -timeout 30m -v
 
 # The figures of docs/fleet.md.
 fleet-bars:
@@ -348,6 +354,9 @@ help:
 	@echo "make host          every malloc under the workloads and the service of docs/measured/host.md"
 	@echo "make bench-host    what it costs to measure processes"
 	@echo "make fleet         ashlar fleet over 1,000 snapshots in which the truth is planted"
+	@echo "make fleet-faults  its processes killed, frozen and cut off, its disk full; in a folder, on three servers and on nats-server"
+	@echo "make fleet-places  the suites of its store and of the fleet, in a folder, on three servers and on nats-server"
+	@echo "make fleet-bars    the figures of docs/fleet.md"
 	@echo "make watch         ashlar watch under load, killed, with a week of history, and under Prometheus"
 	@echo "make screenshots   every screen of the page, light and dark"
 	@echo "make pictures      the README's pictures"

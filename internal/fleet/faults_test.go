@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/hub"
+	"github.com/ashlar-mem/ashlar/internal/hub/hubtest"
 )
 
 // long is what make fleet-faults sets.
@@ -26,26 +27,40 @@ func skipShort(t *testing.T) {
 	}
 }
 
-// Processes of a fleet in a folder are killed: workers, the hub, and the adder;
-// one freezes for longer than its job may take, and commits late; the clock of
-// another is wrong.
+// Processes of a fleet are killed: workers, the server, and the adder; one freezes
+// for longer than its job may take, and commits late; the clock of another is
+// wrong, and jumps.
 func TestFaults(t *testing.T) {
-	files, hubKills, workerKills := 24, 2, 2
+	for _, where := range []struct {
+		name  string
+		place func(t *testing.T) *servers
+	}{{"folder", startFolder}, {"three servers", startThree}, {"nats-server", startProgram}} {
+		t.Run(where.name, func(t *testing.T) {
+			t.Parallel()
+			if where.name != "folder" {
+				skipShort(t)
+			}
+			testFaults(t, where.place(t))
+		})
+	}
+}
+
+func testFaults(t *testing.T, on *servers) {
+	files, serverKills, workerKills := 24, 2, 2
 	if *long {
-		files, hubKills, workerKills = 1000, 5, 60
+		files, serverKills, workerKills = 1000, 5, 60
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	dir, pattern := t.TempDir(), makeFiles(t, t.TempDir(), files)
-	served := start(t, "hub", "-dir", dir)
-	adder := start(t, "add", "-dir", dir, "-files", pattern, "-jump", "-48h")
-	workers := []*process{start(t, "work", "-dir", dir), start(t, "work", "-dir", dir)}
+	pattern := makeFiles(t, t.TempDir(), files)
+	adder := start(t, at(on.options, "add", "-files", pattern, "-jump", "-48h")...)
+	workers := []*process{start(t, at(on.options, "work")...), start(t, at(on.options, "work")...)}
 	time.Sleep(300 * time.Millisecond)
 	adder.restart()
 	for i := range workerKills {
 		time.Sleep(time.Duration(random.IntN(800)) * time.Millisecond)
 		workers[random.IntN(len(workers))].restart()
-		if i*hubKills/workerKills != (i+1)*hubKills/workerKills {
-			served.restart()
+		if i*serverKills/workerKills != (i+1)*serverKills/workerKills {
+			on.restart()
 		}
 	}
 	workers[0].signal(syscall.SIGSTOP)
@@ -54,26 +69,27 @@ func TestFaults(t *testing.T) {
 	if err := adder.cmd.Wait(); err != nil {
 		t.Error(err)
 	}
-	st := openStore(t, hub.Options{Dir: dir})
+	st := openStore(t, on.options)
 	await(t, st, files)
 	verify(t, st, pattern)
 }
 
-// A worker and an adder lose their connection to a server elsewhere.
+// A worker and an adder lose their connection to an unmodified server elsewhere.
 func TestNetwork(t *testing.T) {
 	skipShort(t)
 	files, cut := 12, 2*time.Second
 	if *long {
 		files, cut = 100, 30*time.Second
 	}
-	url := startServer(t)
-	p := newProxy(t, url)
+	url := startProgram(t).options.URL
+	p := hubtest.NewProxy(t, url)
 	pattern := makeFiles(t, t.TempDir(), files)
 	st := openStore(t, hub.Options{URL: url})
-	adder := start(t, "add", "-hub", p.url(), "-files", pattern)
-	start(t, "work", "-hub", p.url())
+	adder := start(t, "add", "-hub", p.URL(), "-files", pattern)
+	start(t, "work", "-hub", p.URL())
 	await(t, st, 2)
-	p.cut(cut)
+	p.Cut(cut)
+	p.Hold(cut)
 	if err := adder.cmd.Wait(); err != nil {
 		t.Error(err)
 	}
@@ -160,13 +176,15 @@ func TestFull(t *testing.T) {
 
 // A file that kills its worker, and one that outlives it, are set aside after
 // three tries; the others are not kept waiting.
-func TestAside(t *testing.T) {
-	dir, at := t.TempDir(), t.TempDir()
-	pattern := makeFiles(t, at, 0)
-	st := openStore(t, hub.Options{Dir: dir})
+func TestAside(t *testing.T) { eachPlace(t, testAside) }
+
+func testAside(t *testing.T, o hub.Options) {
+	from := t.TempDir()
+	pattern := makeFiles(t, from, 0)
+	st := openStore(t, o)
 	for _, what := range []string{"kill", "sleep", "no", "none"} {
 		text := "poison: " + what + "\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB of which 10.00 MiB is free.\n"
-		if err := os.WriteFile(at+"/0000-"+what+".log", []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(from+"/0000-"+what+".log", []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -174,7 +192,7 @@ func TestAside(t *testing.T) {
 	if err := f.addFiles(t.Context(), st); err != nil {
 		t.Fatal(err)
 	}
-	start(t, "work", "-dir", dir, "-max-time", "2s")
+	start(t, at(o, "work", "-max-time", "2s")...)
 	await(t, st, 4)
 	x, err := NewIndex(t.Context(), st)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 )
 
 // filled is a fleet of some files that are analysed in this process.
-func filled(t *testing.T, n int) (*Store, []string) {
+func filled(t *testing.T, o hub.Options, n int) (*Store, []string) {
 	t.Helper()
-	st := openStore(t, hub.Options{Dir: t.TempDir()})
+	st := openStore(t, o)
 	files, err := filepath.Glob(makeFiles(t, t.TempDir(), n))
 	if err != nil {
 		t.Fatal(err)
@@ -44,8 +44,10 @@ func filled(t *testing.T, n int) (*Store, []string) {
 	return st, files
 }
 
-func TestAdd(t *testing.T) {
-	st, files := filled(t, 4)
+func TestAdd(t *testing.T) { eachPlace(t, testAdd) }
+
+func testAdd(t *testing.T, o hub.Options) {
+	st, files := filled(t, o, 4)
 	junk := filepath.Join(t.TempDir(), "junk")
 	if err := os.WriteFile(junk, []byte("nothing"), 0o600); err != nil {
 		t.Fatal(err)
@@ -60,9 +62,11 @@ func TestAdd(t *testing.T) {
 }
 
 // What is damaged or missing is found.
-func TestCheck(t *testing.T) {
+func TestCheck(t *testing.T) { eachPlace(t, testCheck) }
+
+func testCheck(t *testing.T, o hub.Options) {
 	ctx := t.Context()
-	st, files := filled(t, 4)
+	st, files := filled(t, o, 4)
 	check := func(want string) {
 		t.Helper()
 		c, err := st.Check(ctx)
@@ -96,9 +100,11 @@ func TestCheck(t *testing.T) {
 }
 
 // Redo asks again only what has no answer, or failed.
-func TestRedo(t *testing.T) {
+func TestRedo(t *testing.T) { eachPlace(t, testRedo) }
+
+func testRedo(t *testing.T, o hub.Options) {
 	ctx := t.Context()
-	st, files := filled(t, 3)
+	st, files := filled(t, o, 3)
 	if n, err := st.Redo(ctx); err != nil || n != 0 {
 		t.Errorf("%d, %v", n, err)
 	}
@@ -122,9 +128,11 @@ func TestRedo(t *testing.T) {
 }
 
 // The oldest go first, and an index sees that they have gone.
-func TestRetention(t *testing.T) {
+func TestRetention(t *testing.T) { eachPlace(t, testRetention) }
+
+func testRetention(t *testing.T, o hub.Options) {
 	ctx := t.Context()
-	st, _ := filled(t, 4)
+	st, _ := filled(t, o, 4)
 	x, err := NewIndex(ctx, st)
 	if err != nil {
 		t.Fatal(err)
@@ -149,8 +157,10 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-func TestNewer(t *testing.T) {
-	st := openStore(t, hub.Options{Dir: t.TempDir()})
+func TestNewer(t *testing.T) { eachPlace(t, testNewer) }
+
+func testNewer(t *testing.T, o hub.Options) {
+	st := openStore(t, o)
 	if err := replace(t.Context(), st.facts, "format", map[string]int{"format": format + 1}); err != nil {
 		t.Fatal(err)
 	}

@@ -5,48 +5,62 @@ package fleet
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
-	"os"
-	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/ashlar-mem/ashlar/internal/hub"
 	"github.com/ashlar-mem/ashlar/internal/hub/hubtest"
 )
 
-// serverVariable names an unmodified nats-server, which takes the place of the
-// one that is linked into the tests.
-const serverVariable = "ASHLAR_NATS_SERVER"
+// servers are what a fleet stands on; some of it can be killed and comes back.
+type servers struct {
+	options hub.Options
+	restart func()
+}
 
-// startServer starts one server with a port.
-func startServer(t *testing.T) (url string) {
+// startFolder starts the owner of a folder.
+func startFolder(t *testing.T) *servers {
+	o := hub.Options{Dir: t.TempDir()}
+	return &servers{o, start(t, at(o, "hub")...).restart}
+}
+
+// startThree starts three servers, of which one after the other can be killed, and
+// a process that looks after the fleet, which goes with it.
+func startThree(t *testing.T) *servers {
+	nodes, url := startCluster(t)
+	o := hub.Options{URL: url}
+	keeper := start(t, at(o, "hub")...)
+	next := 0
+	return &servers{o, func() {
+		nodes[fmt.Sprintf("node%d", next%len(nodes))].restart()
+		keeper.restart()
+		next++
+	}}
+}
+
+// startProgram starts an unmodified nats-server.
+func startProgram(t *testing.T) *servers {
 	t.Helper()
+	program, dir := hubtest.Program(t), t.TempDir()
 	ports, err := hubtest.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	url = fmt.Sprintf("nats://127.0.0.1:%d", ports[0])
-	if program := os.Getenv(serverVariable); program != "" {
-		cmd := exec.Command(program, "-js", "-a", "127.0.0.1", "-p", fmt.Sprint(ports[0]), "-sd", t.TempDir())
-		if err := cmd.Start(); err != nil {
+	var stop func()
+	begin := func() {
+		var err error
+		if stop, err = hubtest.StartProgram(program, ports[0], "-js", "-a", "127.0.0.1", "-p", fmt.Sprint(ports[0]), "-sd", dir); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() {
-			cmd.Process.Kill()
-			cmd.Wait()
-		})
-	} else {
-		_, stop, err := hubtest.Serve(t.TempDir(), ports[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(stop)
 	}
-	awaitPort(t, ports[0])
-	return url
+	begin()
+	t.Cleanup(func() { stop() })
+	return &servers{hub.Options{URL: fmt.Sprintf("nats://127.0.0.1:%d", ports[0])}, func() {
+		stop()
+		begin()
+	}}
 }
 
 func awaitPort(t *testing.T, port int) {
@@ -88,75 +102,4 @@ func startCluster(t *testing.T) (nodes map[string]*process, url string) {
 		awaitPort(t, port)
 	}
 	return nodes, strings.Join(urls, ",")
-}
-
-// proxy stands between a client and a server.
-type proxy struct {
-	t        *testing.T
-	address  string
-	to       string
-	mu       sync.Mutex
-	listener net.Listener
-	conns    []net.Conn
-}
-
-func newProxy(t *testing.T, url string) *proxy {
-	t.Helper()
-	p := &proxy{t: t, to: strings.TrimPrefix(url, "nats://"), address: "127.0.0.1:0"}
-	p.listen()
-	p.address = p.listener.Addr().String()
-	t.Cleanup(p.close)
-	return p
-}
-
-func (p *proxy) url() string { return "nats://" + p.address }
-
-func (p *proxy) listen() {
-	l, err := net.Listen("tcp", p.address)
-	if err != nil {
-		p.t.Error(err)
-		return
-	}
-	p.mu.Lock()
-	p.listener = l
-	p.mu.Unlock()
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return // closed
-			}
-			s, err := net.Dial("tcp", p.to)
-			if err != nil {
-				c.Close()
-				continue
-			}
-			p.mu.Lock()
-			p.conns = append(p.conns, c, s)
-			p.mu.Unlock()
-			for _, way := range [][2]net.Conn{{c, s}, {s, c}} {
-				go func() {
-					io.Copy(way[0], way[1])
-					way[0].Close()
-				}()
-			}
-		}
-	}()
-}
-
-func (p *proxy) close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.listener.Close()
-	for _, c := range p.conns {
-		c.Close()
-	}
-	p.conns = nil
-}
-
-// cut is no network for a while.
-func (p *proxy) cut(d time.Duration) {
-	p.close()
-	time.Sleep(d)
-	p.listen()
 }

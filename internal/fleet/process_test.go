@@ -55,7 +55,20 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		}
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	hubtest.Stop()
+	os.Exit(code)
+}
+
+// eachPlace runs a test in a folder, on three servers, and on an unmodified
+// nats-server.
+func eachPlace(t *testing.T, f func(t *testing.T, o hub.Options)) {
+	hubtest.EachPlace(t, func(t *testing.T, p hubtest.Place) { f(t, hub.Options{Dir: p.Dir, URL: p.URL}) })
+}
+
+// at is the arguments of a process with a store.
+func at(o hub.Options, role string, args ...string) []string {
+	return append([]string{role, "-dir", o.Dir, "-hub", o.URL}, args...)
 }
 
 func play(role func(context.Context, *roleFlags) error, args []string) error {
@@ -97,7 +110,11 @@ func (f *roleFlags) with(ctx context.Context, do func(context.Context, *Store) e
 		return err
 	}
 	defer h.Close()
-	st.now = func() time.Time { return time.Now().Add(f.jump) }
+	calls := time.Duration(0)
+	st.now = func() time.Time { // the clock jumps ahead and back
+		calls++
+		return time.Now().Add(f.jump * (calls % 3))
+	}
 	return do(ctx, st)
 }
 

@@ -5,7 +5,6 @@ package fleet
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,11 +14,13 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/input"
 )
 
-// Settings that workers try, of which one is killed meanwhile, give the answer of
-// ashlar tune.
-func TestTune(t *testing.T) {
+// Settings that 1, 2 and 4 workers try, of which one is killed meanwhile, give the
+// answer of ashlar tune.
+func TestTune(t *testing.T) { eachPlace(t, testTune) }
+
+func testTune(t *testing.T, o hub.Options) {
 	const file = "../../testdata/variety/compile.pickle.gz"
-	ctx, dir := t.Context(), t.TempDir()
+	ctx := t.Context()
 	in, err := input.Open(ctx, file, input.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +44,7 @@ func TestTune(t *testing.T) {
 	}
 	want := ask(nil)
 
-	st := openStore(t, hub.Options{Dir: dir})
+	st := openStore(t, o)
 	hash, err := st.AddOne(ctx, file)
 	if err != nil {
 		t.Fatal(err)
@@ -51,30 +52,35 @@ func TestTune(t *testing.T) {
 	if _, err := st.Evaluator(hash)(ctx, &tune.Batch{}); err == nil {
 		t.Error("a batch is tried though nobody works")
 	}
-	workers := []*process{start(t, "work", "-dir", dir), start(t, "work", "-dir", dir)}
-	for n := 0; n < 4; {
-		if n, err = st.slots(ctx); err != nil {
-			t.Fatal(err)
+	var workers []*process
+	for _, n := range []int{1, 2, 4} {
+		for len(workers) < n {
+			workers = append(workers, start(t, at(o, "work")...))
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	var elsewhere, failed atomic.Int64
-	spread := st.Evaluator(hash)
-	got := ask(func(ctx context.Context, b *tune.Batch) ([]tune.Trial, error) {
-		if elsewhere.Add(1) == 2 {
-			workers[0].signal(os.Kill)
+		for slots := 0; slots < 2*n; { // two of each worker
+			if slots, err = st.slots(ctx); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(20 * time.Millisecond)
 		}
-		trials, err := spread(ctx, b)
-		if err != nil {
-			failed.Add(1)
-			t.Log(err)
+		var elsewhere, failed atomic.Int64
+		spread := st.Evaluator(hash)
+		got := ask(func(ctx context.Context, b *tune.Batch) ([]tune.Trial, error) {
+			if elsewhere.Add(1) == 2 {
+				workers[0].restart()
+			}
+			trials, err := spread(ctx, b)
+			if err != nil {
+				failed.Add(1)
+				t.Log(err)
+			}
+			return trials, err
+		})
+		if got != want {
+			t.Errorf("%d workers: got\n%s\nwant\n%s", n, got, want)
 		}
-		return trials, err
-	})
-	if got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-	if elsewhere.Load() < 3 || failed.Load() > 0 {
-		t.Errorf("%d batches were sent, %d failed", elsewhere.Load(), failed.Load())
+		if elsewhere.Load() < 3 || failed.Load() > 0 {
+			t.Errorf("%d workers: %d batches were sent, %d failed", n, elsewhere.Load(), failed.Load())
+		}
 	}
 }

@@ -7,9 +7,10 @@ import (
 
 // Reading many messages gives each of a subject once, from any of them on, however
 // many there are and whoever owns the folder.
-func TestAllFrom(t *testing.T) {
-	dir := t.TempDir()
-	owner := open(t, Options{Dir: dir})
+func TestAllFrom(t *testing.T) { eachPlace(t, testAllFrom) }
+
+func testAllFrom(t *testing.T, o Options) {
+	owner := open(t, o)
 	stream, err := owner.Stream(t.Context(), testStream)
 	if err != nil {
 		t.Fatal(err)
@@ -23,7 +24,7 @@ func TestAllFrom(t *testing.T) {
 			}
 		}
 	}
-	for _, h := range []*Hub{owner, open(t, Options{Dir: dir})} {
+	for _, h := range []*Hub{owner, open(t, o)} {
 		s, err := h.Stream(t.Context(), testStream)
 		if err != nil {
 			t.Fatal(err)

@@ -77,11 +77,8 @@ func Open(ctx context.Context, o Options) (*Hub, error) {
 		connect = append(connect, more...)
 	} else {
 		var err error
-		if h.owned, err = own(o.Dir, o.Listen); err != nil {
+		if h.owned, err = o.own(ctx); err != nil {
 			return nil, err
-		}
-		if o.Listen != nil && h.owned == nil {
-			return nil, fmt.Errorf("another process owns %s: --listen is for the owner; end that one, or give it --listen", o.Dir)
 		}
 		address = "nats://127.0.0.1" // not dialled: dirDialer does it
 		connect = append(connect, nats.SetCustomDialer(dirDialer{h}), nats.TokenHandler(func() string { return readToken(o.Dir) }))
@@ -114,6 +111,27 @@ func Open(ctx context.Context, o Options) (*Hub, error) {
 		return nil, fmt.Errorf("the store %s cannot be opened (%w): %s", h.name(), err, hint)
 	}
 	return h, nil
+}
+
+// ownerTime is how long an owner is waited for; tests are less patient.
+var ownerTime = 10 * time.Second
+
+// own makes this process the owner of the folder, or returns nil if another one
+// is. Only the owner can let other machines in: most others end soon, and are
+// waited for.
+func (o *Options) own(ctx context.Context) (*owned, error) {
+	for begin := time.Now(); ; time.Sleep(pause) {
+		owned, err := own(o.Dir, o.Listen)
+		if owned != nil || err != nil || o.Listen == nil {
+			return owned, err
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if time.Since(begin) > ownerTime {
+			return nil, fmt.Errorf("another process owns %s: --listen is for the owner; end that one, or give it --listen", o.Dir)
+		}
+	}
 }
 
 // elsewhere returns how a cluster is reached.
@@ -261,7 +279,8 @@ func passing(err error) bool {
 	for _, e := range []error{
 		context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected, nats.ErrConnectionReconnecting,
 		nats.ErrReconnectBufExceeded, jetstream.ErrNoStreamResponse,
-		ErrDamaged, // a server that follows may not have all of it yet
+		ErrDamaged,                          // a server that follows may not have all of it yet
+		jetstream.ErrStreamNameAlreadyInUse, // somebody else has made it meanwhile, with other options; it is opened now
 	} {
 		if errors.Is(err, e) {
 			return true

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,29 +14,45 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/ashlar-mem/ashlar/internal/hub/hubtest"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 )
 
 // childVariable makes the test binary a process that appends until it is killed.
 const childVariable = "ASHLAR_HUB_CHILD"
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(childVariable); dir != "" {
-		if err := appendForever(dir); err != nil {
+	if place := os.Getenv(childVariable); place != "" {
+		if err := appendForever(place); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	hubtest.Stop()
+	os.Exit(code)
+}
+
+// eachPlace runs a test in a folder, on three servers, and on an unmodified
+// nats-server.
+func eachPlace(t *testing.T, f func(t *testing.T, o Options)) {
+	hubtest.EachPlace(t, func(t *testing.T, p hubtest.Place) { f(t, Options{Dir: p.Dir, URL: p.URL}) })
 }
 
 var testStream = StreamOptions{Name: "TEST", Prefix: "test"}
 
 // appendForever prints each number when it is stored.
-func appendForever(dir string) error {
+func appendForever(place string) error {
 	ctx := context.Background()
-	h, err := Open(ctx, Options{Dir: dir})
+	var o Options
+	if err := json.Unmarshal([]byte(place), &o); err != nil {
+		return err
+	}
+	h, err := Open(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -77,11 +94,17 @@ func stream(t *testing.T, h *Hub) *Stream {
 }
 
 // What was acknowledged is there after kill -9, and nothing is there twice.
-func TestKill(t *testing.T) {
-	dir, acknowledged := t.TempDir(), 0
+func TestKill(t *testing.T) { eachPlace(t, testKill) }
+
+func testKill(t *testing.T, o Options) {
+	place, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	acknowledged := 0
 	for range 3 {
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), childVariable+"="+dir)
+		cmd.Env = append(os.Environ(), childVariable+"="+string(place))
 		cmd.Stderr = os.Stderr
 		out, err := cmd.StdoutPipe()
 		if err != nil {
@@ -106,7 +129,7 @@ func TestKill(t *testing.T) {
 	if acknowledged < 600 {
 		t.Fatalf("only %d were stored", acknowledged)
 	}
-	s, want := stream(t, open(t, Options{Dir: dir})), 1
+	s, want := stream(t, open(t, o)), 1
 	for m, err := range s.All(t.Context(), "a") {
 		if err != nil {
 			t.Fatal(err)
@@ -122,7 +145,7 @@ func TestKill(t *testing.T) {
 }
 
 // A second user of a folder goes through the first.
-func TestTwo(t *testing.T) {
+func TestOwner(t *testing.T) {
 	dir := t.TempDir()
 	a, b := open(t, Options{Dir: dir}), open(t, Options{Dir: dir})
 	if !a.Owner() || b.Owner() {
@@ -131,6 +154,13 @@ func TestTwo(t *testing.T) {
 	if info, err := os.Stat(socketFile(dir)); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("socket: %v, %v", info.Mode(), err)
 	}
+}
+
+// Two users see the same messages.
+func TestTwo(t *testing.T) { eachPlace(t, testTwo) }
+
+func testTwo(t *testing.T, o Options) {
+	a, b := open(t, o), open(t, o)
 	one, two := stream(t, a), stream(t, b)
 	seq, err := two.Append(t.Context(), "x", []byte("1"), 0)
 	if err != nil {
@@ -147,8 +177,10 @@ func TestTwo(t *testing.T) {
 	}
 }
 
-func TestPurge(t *testing.T) {
-	s := stream(t, open(t, Options{Dir: t.TempDir()}))
+func TestPurge(t *testing.T) { eachPlace(t, testPurge) }
+
+func testPurge(t *testing.T, o Options) {
+	s := stream(t, open(t, o))
 	for _, subject := range []string{"a", "b"} {
 		if _, err := s.Append(t.Context(), subject, nil, 0); err != nil {
 			t.Fatal(err)
@@ -177,13 +209,15 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-func TestObjects(t *testing.T) {
-	ctx, h := t.Context(), open(t, Options{Dir: t.TempDir()})
+func TestObjects(t *testing.T) { eachPlace(t, testObjects) }
+
+func testObjects(t *testing.T, at Options) {
+	ctx, h := t.Context(), open(t, at)
 	o, err := h.Objects(ctx, "snapshots", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := bytes.Repeat([]byte("snapshot"), 100_000)
+	want := bytes.Repeat([]byte("snapshot"), partBytes/8+1000) // two parts
 	if err := o.Put(ctx, "one", bytes.NewReader(want)); err != nil {
 		t.Fatal(err)
 	}
@@ -202,6 +236,12 @@ func TestObjects(t *testing.T) {
 	}
 	if err := o.Delete(ctx, "one"); err != nil {
 		t.Error(err)
+	}
+	if err := o.putPart(ctx, jetstream.ObjectMeta{Name: partName("half", 0)}, want[:10]); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := o.Sweep(ctx, 0); err != nil || n != 1 {
+		t.Errorf("%d parts swept, %v", n, err)
 	}
 	if all, err := o.List(ctx); err != nil || len(all) != 0 {
 		t.Errorf("list: %v, %v", all, err)
@@ -239,6 +279,70 @@ func TestCluster(t *testing.T) {
 	}
 	h.Close()
 	(<-back)()
+}
+
+// What an unmodified server acknowledged is there after it was killed.
+func TestServerKilled(t *testing.T) {
+	short.Skip(t)
+	program, dir := hubtest.Program(t), t.TempDir()
+	ports, err := hubtest.FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func() func() {
+		stop, err := hubtest.StartProgram(program, ports[0], "-js", "-a", "127.0.0.1", "-p", strconv.Itoa(ports[0]), "-sd", dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stop
+	}
+	stop := start()
+	s, seq := stream(t, open(t, Options{URL: fmt.Sprintf("nats://127.0.0.1:%d", ports[0])})), uint64(0)
+	for i := range 300 {
+		if i%100 == 50 {
+			stop()
+			stop = start()
+		}
+		if seq, err = s.Append(t.Context(), "a", []byte(strconv.Itoa(i)), seq); err != nil {
+			t.Fatal(err)
+		}
+	}
+	i := 0
+	for m, err := range s.All(t.Context(), "a") {
+		if err != nil || string(m.Data) != strconv.Itoa(i) {
+			t.Fatalf("message %d: %s, %v", i, m.Data, err)
+		}
+		i++
+	}
+	if i != 300 {
+		t.Errorf("%d messages", i)
+	}
+	stop()
+}
+
+// A question is answered by whoever answers, and says so if nobody does.
+func TestAsk(t *testing.T) { eachPlace(t, testAsk) }
+
+func testAsk(t *testing.T, o Options) {
+	ctx, a, b := t.Context(), open(t, o), open(t, o)
+	if _, err := a.Ask(ctx, "q", nil, time.Minute); !errors.Is(err, ErrNobody) {
+		t.Errorf("nobody answers: %v", err)
+	}
+	stop, err := b.Answer("q", func(question []byte) []byte { return append([]byte("re: "), question...) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for { // the servers tell each other that somebody listens
+		got, err := a.Ask(ctx, "q", []byte("x"), time.Minute)
+		if errors.Is(err, ErrNobody) {
+			continue
+		}
+		if err != nil || string(got) != "re: x" {
+			t.Errorf("%q, %v", got, err)
+		}
+		break
+	}
+	stop()
 }
 
 func TestWrong(t *testing.T) {

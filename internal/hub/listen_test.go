@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -78,9 +79,50 @@ func TestListen(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	defer func(d time.Duration) { ownerTime = d }(ownerTime)
+	ownerTime = time.Millisecond
 	if _, err := Open(t.Context(), Options{Dir: dir, Listen: &Listen{Address: "127.0.0.1:0"}}); err == nil || !strings.Contains(err.Error(), "owner") {
 		t.Errorf("who does not own the folder listens: %v", err)
 	}
+}
+
+// Whoever wants to let other machines in waits for a process that ends soon.
+func TestListenWaits(t *testing.T) {
+	dir := t.TempDir()
+	short := open(t, Options{Dir: dir})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		time.Sleep(4 * pause)
+		short.Close()
+	}()
+	if h := open(t, Options{Dir: dir, Listen: &Listen{Address: "127.0.0.1:0"}}); !h.Owner() || h.Address() == "" {
+		t.Errorf("owner %v at %q", h.Owner(), h.Address())
+	}
+	<-ended
+}
+
+// Processes that open a store at once all open it, though each would make it with
+// other options.
+func TestOpenTogether(t *testing.T) { eachPlace(t, testOpenTogether) }
+
+func testOpenTogether(t *testing.T, o Options) {
+	var all sync.WaitGroup
+	for i := range 6 {
+		h, age := open(t, o), time.Duration(i+1)*time.Hour
+		all.Go(func() {
+			for j := range 5 {
+				if _, err := h.Objects(t.Context(), "o"+strconv.Itoa(j), age); err != nil {
+					t.Error(err)
+				}
+				name := "s" + strconv.Itoa(j)
+				if _, err := h.Stream(t.Context(), StreamOptions{Name: name, Prefix: name, MaxAge: age}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 func TestListenCheck(t *testing.T) {
@@ -129,8 +171,10 @@ func TestTakeOver(t *testing.T) {
 }
 
 // What is put into a queue is delivered until it is done, and is there once.
-func TestQueue(t *testing.T) {
-	ctx, h := t.Context(), open(t, Options{Dir: t.TempDir()})
+func TestQueue(t *testing.T) { eachPlace(t, testQueue) }
+
+func testQueue(t *testing.T, o Options) {
+	ctx, h := t.Context(), open(t, o)
 	q, err := h.Queue(ctx, QueueOptions{Name: "WORK", Prefix: "work", Wait: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
@@ -164,9 +208,11 @@ func TestQueue(t *testing.T) {
 }
 
 // Each sees every message, also behind others that were removed.
-func TestEach(t *testing.T) {
+func TestEach(t *testing.T) { eachPlace(t, testEach) }
+
+func testEach(t *testing.T, o Options) {
 	ctx := t.Context()
-	s := stream(t, open(t, Options{Dir: t.TempDir()}))
+	s := stream(t, open(t, o))
 	const n = 1100 // more than one bulk
 	for i := range n {
 		if _, err := s.Append(ctx, "s"+strconv.Itoa(i), nil, 0); err != nil {

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -22,6 +23,9 @@ const (
 	hubVariable   = "ASHLAR_HUB_CHILD"   // a folder; the port is in hubPort
 	hubPort       = "ASHLAR_HUB_PORT"
 )
+
+// long is what make fleet-faults sets.
+var long = flag.Bool("long", false, "longer faults")
 
 func TestMain(m *testing.M) {
 	err := error(nil)
@@ -204,4 +208,57 @@ func TestForward(t *testing.T) {
 	if st := there.Status(); len(st.Runs) != 1 || len(st.Alarms) != 1 || *st.Runs[0].Step != 350 {
 		t.Errorf("at the hub: %+v", st)
 	}
+}
+
+// A forwarder loses its network, first with a word and then without: the hub has
+// everything afterwards, and nothing twice.
+func TestForwardCut(t *testing.T) {
+	cut := 500 * time.Millisecond
+	if *long {
+		cut = 30 * time.Second
+	}
+	c := newClock()
+	s := newTestServer(t, newTestHub(t, t.TempDir()), c, "")
+	url, stop, err := hubtest.Serve(t.TempDir(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	far, err := hub.Open(t.Context(), hub.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(far.Close)
+	there, err := openStore(t.Context(), far, 24*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := hubtest.NewProxy(t, url)
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	all.Go(func() {
+		s.Forward(ctx, func(ctx context.Context) (*hub.Hub, error) { return hub.Open(ctx, hub.Options{URL: p.URL()}) })
+	})
+	hello(t, s, testSession, 0)
+	const n, step = 600, 20
+	for i := 1; i <= n; i += step {
+		call(t, s, "/v1/samples", batch(c, testSession, i, i+step-1))
+		switch i {
+		case n/3 + 1:
+			all.Go(func() { p.Cut(cut) })
+		case 2*n/3 + 1:
+			p.Hold(cut)
+		}
+	}
+	for {
+		tail, err := there.readTail(ctx, testSession)
+		if err == nil && tail.through >= n {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	cancel()
+	all.Wait()
+	checkSeqs(t, s.store, testSession, n)
+	checkSeqs(t, there, testSession, n)
 }

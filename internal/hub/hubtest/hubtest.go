@@ -65,3 +65,12 @@ func FreePorts(n int) ([]int, error) {
 	}
 	return ports, nil
 }
+
+// listens reports whether a server listens at a port.
+func listens(port int) bool {
+	c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err == nil {
+		c.Close()
+	}
+	return err == nil
+}
