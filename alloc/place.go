@@ -38,7 +38,9 @@ func (a *Allocator) Placer() Placer { return Placer{a} }
 func (p Placer) SetSpiller(s Spiller) {
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
-	p.a.spiller = s
+	if p.a.spiller = s; s == nil {
+		p.a.spilled = false
+	}
 }
 
 // Hold calls f under the allocator's lock, after the borrower's blocks and freed

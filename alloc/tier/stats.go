@@ -8,6 +8,7 @@ type Stats struct {
 	Host    uint64 // bytes of host memory behind addresses
 	Kept    uint64 // bytes of host memory kept for the next move; of a space 0
 	Dropped uint64 // bytes of addresses whose memory was dropped
+	Broken  uint64 // bytes that the driver failed to map back; each later call tries again
 
 	Overflows uint64 // requests that the host's memory served
 

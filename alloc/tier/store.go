@@ -1,9 +1,13 @@
 package tier
 
 import (
-	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
 )
 
@@ -47,49 +51,146 @@ type Overflow struct {
 }
 
 // Store has the handles of one device. It is safe for concurrent use.
-type Store struct{}
+//
+// Locks are taken in this order: moving, an engine's, a space's, the ledger's.
+type Store struct {
+	dev     driver.HostMapper
+	options Options
+	moves   atomic.Uint64
+
+	moving sync.Mutex // one move at a time
+	stage  stage
+	marks  uint64 // steps that have ended
+	rest   rest
+
+	ledger ledger
+	spaces []*Space // under the ledger's lock
+}
 
 // New makes a store. The driver must be a [driver.HostMapper].
 func New(dev driver.Driver, o Options) (*Store, error) {
-	return nil, errors.ErrUnsupported
+	d, ok := dev.(driver.HostMapper)
+	if !ok {
+		return nil, fmt.Errorf("tier: %T cannot map the host's memory", dev)
+	}
+	if o.Host == 0 {
+		room, err := HostRoom()
+		if err != nil {
+			return nil, fmt.Errorf("tier: how much host memory there is cannot be found out; set Options.Host: %w", err)
+		}
+		o.Host = room / 2
+	}
+	if o.Budget == 0 {
+		o.Budget = 20 * time.Millisecond
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Store{dev: d, options: o, ledger: newLedger(o.Host), rest: rest{pause: leastPause}}, nil
 }
 
 // Space returns the space of a name, which is made at first use.
-func (s *Store) Space(name string) *Space { return nil }
+func (s *Store) Space(name string) *Space {
+	s.ledger.mu.Lock()
+	defer s.ledger.mu.Unlock()
+	if i := slices.IndexFunc(s.spaces, func(sp *Space) bool { return sp.name == name }); i >= 0 {
+		return s.spaces[i]
+	}
+	sp := &Space{store: s, name: name}
+	if s.options.Overflow {
+		sp.overflow = s.ledger.hostLimit
+	}
+	s.spaces = append(s.spaces, sp)
+	return sp
+}
 
 // Spaces lists the spaces in the order in which they were made.
-func (s *Store) Spaces() []*Space { return nil }
+func (s *Store) Spaces() []*Space {
+	s.ledger.mu.Lock()
+	defer s.ledger.mu.Unlock()
+	return slices.Clone(s.spaces)
+}
 
 // Driver returns the store's device.
-func (s *Store) Driver() driver.Driver { return nil }
+func (s *Store) Driver() driver.Driver { return s.dev }
 
 // SetHostLimit changes how much host memory may be taken. Less than what is taken
 // gives nothing back.
-func (s *Store) SetHostLimit(bytes uint64) {}
+func (s *Store) SetHostLimit(bytes uint64) {
+	s.ledger.mu.Lock()
+	defer s.ledger.mu.Unlock()
+	s.ledger.hostLimit = bytes
+}
 
 // HostLimit returns how much host memory may be taken.
-func (s *Store) HostLimit() uint64 { return 0 }
+func (s *Store) HostLimit() uint64 {
+	s.ledger.mu.Lock()
+	defer s.ledger.mu.Unlock()
+	return s.ledger.hostLimit
+}
 
 // SetDeviceLimit caps the device memory of all spaces together; 0 removes the cap.
 // The limits of the allocators hold besides.
-func (s *Store) SetDeviceLimit(bytes uint64) {}
+func (s *Store) SetDeviceLimit(bytes uint64) {
+	s.ledger.mu.Lock()
+	defer s.ledger.mu.Unlock()
+	s.ledger.deviceLimit = bytes
+}
 
 // HostBytes returns the host memory that is taken: behind addresses, and kept for
 // the next move.
-func (s *Store) HostBytes() uint64 { return 0 }
+func (s *Store) HostBytes() uint64 {
+	s.ledger.mu.Lock()
+	defer s.ledger.mu.Unlock()
+	return s.ledger.hostTaken()
+}
 
-// Trim gives back host memory that is kept for the next move. It returns how much.
-func (s *Store) Trim() (uint64, error) { return 0, errors.ErrUnsupported }
+// DeviceBytes returns the device memory that is taken.
+func (s *Store) DeviceBytes() uint64 {
+	s.ledger.mu.Lock()
+	defer s.ledger.mu.Unlock()
+	return s.ledger.device + s.ledger.doomedDevice
+}
 
-// Step marks the end of a step of the program, a moment at which nobody uses the
-// device: blocks grow older; if requests overflowed in the step, cold handles make
-// room for them; and if there was room, memory comes home within the budget, hottest
-// first. A step without anything to move calls neither Quiet nor the driver.
-func (s *Store) Step() (Report, error) { return Report{}, errors.ErrUnsupported }
+// Trim gives back host memory that is kept for the next move. It returns how much;
+// what the driver refuses to take back is tried again later.
+func (s *Store) Trim() uint64 {
+	s.moving.Lock()
+	defer s.moving.Unlock()
+	s.sweep()
+	return s.dropKept()
+}
 
 // Moves rises whenever a handle has moved, or a request was served with host memory: a
 // cache in front of an allocator compares it with what it was when its blocks came.
-func (s *Store) Moves() uint64 { return 0 }
+func (s *Store) Moves() uint64 { return s.moves.Load() }
 
 // Stats returns the sums over all spaces.
-func (s *Store) Stats() Stats { return Stats{} }
+func (s *Store) Stats() Stats {
+	l := &s.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := Stats{Device: l.device + l.doomedDevice, Host: l.host, Kept: l.keptBytes + l.doomedHost}
+	for _, sp := range s.spaces {
+		out.Overflows += sp.moved.Overflows
+		out.Moves += sp.moved.Moves
+		out.BytesOut += sp.moved.BytesOut
+		out.BytesIn += sp.moved.BytesIn
+		out.Time += sp.moved.Time
+	}
+	for _, p := range l.pages {
+		out.addPage(p)
+	}
+	return out
+}
+
+// addPage counts a page of which nothing can be read.
+func (st *Stats) addPage(p *page) {
+	switch {
+	case p.stray || p.place != alloc.Nowhere:
+	case p.h.size > 0:
+		st.Broken += p.size
+	default:
+		st.Dropped += p.size
+	}
+}

@@ -1,0 +1,365 @@
+package tier
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/driver"
+	"github.com/ashlar-mem/ashlar/internal/units"
+)
+
+// unit is what devices hand memory out in.
+const unit = 2 << 20
+
+// handle is physical memory.
+type handle struct {
+	id   driver.Physical
+	size uint64
+	host bool
+}
+
+// page is one granule of an expandable segment and what lies behind it.
+type page struct {
+	space  *Space
+	addr   uint64
+	size   uint64
+	h      handle      // none if h.size is 0
+	place  alloc.Place // what the engine knows
+	mapped bool        // h lies behind the address
+	open   bool        // and the device has access to it
+	parked bool        // by a call, which also brings it back
+	stray  bool        // left by a Map that failed: the engine does not know of it
+}
+
+// whole reports whether the engine's view and the driver's agree.
+func (p *page) whole() bool {
+	return !p.stray && (p.mapped && p.open || p.place == alloc.Nowhere && p.h.size == 0)
+}
+
+// ledger has every handle of a store. Its lock is the innermost one, and no driver is
+// called under it.
+type ledger struct {
+	mu     sync.Mutex
+	pages  map[uint64]*page
+	broken map[*page]bool // those that are not whole
+	kept   map[uint64][]handle
+	doomed []handle                 // whose release failed, or has to wait for a staging address
+	staged map[driver.Physical]bool // handles that a staging address has not let go
+
+	device, host      uint64 // behind addresses, plain segments included
+	keptBytes         uint64
+	doomedHost        uint64
+	doomedDevice      uint64
+	making            uint64 // host memory that is being made
+	hostLimit         uint64
+	deviceLimit       uint64
+	moves             uint64
+	bytesOut, bytesIn uint64
+}
+
+func newLedger(hostLimit uint64) ledger {
+	return ledger{
+		pages: map[uint64]*page{}, broken: map[*page]bool{}, kept: map[uint64][]handle{}, staged: map[driver.Physical]bool{},
+		hostLimit: hostLimit,
+	}
+}
+
+func (l *ledger) hostTaken() uint64 { return l.host + l.keptBytes + l.doomedHost + l.making }
+
+// bookDevice books device memory if the limit allows it.
+func (l *ledger) bookDevice(s *Space, bytes uint64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if taken := l.device + l.doomedDevice; l.deviceLimit > 0 && (taken > l.deviceLimit || bytes > l.deviceLimit-taken) {
+		return fmt.Errorf("tier: %w: %s more than the %s in use would be above the limit of %s",
+			driver.ErrOutOfMemory, units.Size(bytes), units.Size(taken), units.Size(l.deviceLimit))
+	}
+	l.device += bytes
+	s.device += bytes
+	return nil
+}
+
+func (l *ledger) unbookDevice(s *Space, bytes uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.device -= bytes
+	s.device -= bytes
+}
+
+// makeDevice makes handles of device memory, which are booked.
+func (s *Store) makeDevice(of *Space, size uint64, n int) ([]handle, error) {
+	if err := s.ledger.bookDevice(of, size*uint64(n)); err != nil {
+		return nil, err
+	}
+	ids := make([]driver.Physical, n)
+	if err := s.dev.CreatePhysical(size, ids); err != nil {
+		s.ledger.unbookDevice(of, size*uint64(n))
+		return nil, err
+	}
+	return handlesOf(ids, size, false), nil
+}
+
+func handlesOf(ids []driver.Physical, size uint64, host bool) []handle {
+	out := make([]handle, len(ids))
+	for i, id := range ids {
+		out[i] = handle{id, size, host}
+	}
+	return out
+}
+
+func idsOf(handles []handle) []driver.Physical {
+	out := make([]driver.Physical, len(handles))
+	for i, h := range handles {
+		out[i] = h.id
+	}
+	return out
+}
+
+// takeHost takes host handles of a size, which are booked for the space: kept ones,
+// and new ones where there are too few.
+func (s *Store) takeHost(of *Space, size uint64, n int) ([]handle, error) {
+	if err := s.stock(size, n); err != nil {
+		return nil, err
+	}
+	l := &s.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kept := l.kept[size]
+	if len(kept) < n { // somebody was faster
+		return nil, fmt.Errorf("tier: %w: the host's memory was taken meanwhile", driver.ErrOutOfMemory)
+	}
+	out := append([]handle(nil), kept[len(kept)-n:]...)
+	l.kept[size] = kept[:len(kept)-n]
+	bytes := size * uint64(n)
+	l.keptBytes -= bytes
+	l.host += bytes
+	of.host += bytes
+	return out, nil
+}
+
+// stock makes host handles until n of a size are kept.
+func (s *Store) stock(size uint64, n int) error {
+	l := &s.ledger
+	l.mu.Lock()
+	lacking := n - len(l.kept[size])
+	if lacking <= 0 {
+		l.mu.Unlock()
+		return nil
+	}
+	bytes := size * uint64(lacking)
+	var spare []handle // kept handles of other sizes make room for these
+	for other, kept := range l.kept {
+		for other != size && len(kept) > 0 && l.hostTaken()+bytes > l.hostLimit {
+			h := kept[len(kept)-1]
+			kept = kept[:len(kept)-1]
+			l.keptBytes -= h.size
+			l.doomedHost += h.size
+			spare = append(spare, h)
+		}
+		l.kept[other] = kept
+	}
+	if taken := l.hostTaken(); taken > l.hostLimit || bytes > l.hostLimit-taken {
+		l.mu.Unlock()
+		s.releaseDoomed(spare)
+		return fmt.Errorf("tier: %w: %s of host memory more than the %s in use would be above the limit of %s",
+			driver.ErrOutOfMemory, units.Size(bytes), units.Size(taken), units.Size(l.hostLimit))
+	}
+	l.making += bytes
+	l.mu.Unlock()
+	s.releaseDoomed(spare)
+	ids := make([]driver.Physical, lacking)
+	err := s.dev.CreateHostPhysical(size, ids)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.making -= bytes
+	if err != nil {
+		return err
+	}
+	l.kept[size] = append(l.kept[size], handlesOf(ids, size, true)...)
+	l.keptBytes += bytes
+	return nil
+}
+
+// giveBack takes handles that lie behind no address any more: the host's are kept, the
+// device's are released.
+func (s *Store) giveBack(of *Space, handles []handle) {
+	l := &s.ledger
+	var doomed []handle
+	l.mu.Lock()
+	for _, h := range handles {
+		if h.host {
+			l.host -= h.size
+			of.host -= h.size
+			l.kept[h.size] = append(l.kept[h.size], h)
+			l.keptBytes += h.size
+			continue
+		}
+		l.device -= h.size
+		of.device -= h.size
+		l.doomedDevice += h.size
+		doomed = append(doomed, h)
+	}
+	l.mu.Unlock()
+	s.releaseDoomed(doomed)
+}
+
+// releaseDoomed releases handles that are booked as doomed, and remembers those
+// that could not be.
+func (s *Store) releaseDoomed(handles []handle) {
+	l := &s.ledger
+	for _, h := range handles {
+		l.mu.Lock()
+		held := l.staged[h.id]
+		l.mu.Unlock()
+		released := !held && s.dev.ReleasePhysical([]driver.Physical{h.id}) == nil
+		l.mu.Lock()
+		switch {
+		case !released:
+			l.doomed = append(l.doomed, h)
+		case h.host:
+			l.doomedHost -= h.size
+		default:
+			l.doomedDevice -= h.size
+		}
+		l.mu.Unlock()
+	}
+}
+
+// sweep tries again what could not be released. The caller holds moving.
+func (s *Store) sweep() {
+	s.stage.clean(s)
+	l := &s.ledger
+	l.mu.Lock()
+	doomed := l.doomed
+	l.doomed = nil
+	l.mu.Unlock()
+	s.releaseDoomed(doomed)
+}
+
+// dropKept releases the host memory that is kept.
+func (s *Store) dropKept() (freed uint64) {
+	l := &s.ledger
+	l.mu.Lock()
+	var all []handle
+	for size, kept := range l.kept {
+		all = append(all, kept...)
+		delete(l.kept, size)
+	}
+	for _, h := range all {
+		l.keptBytes -= h.size
+		l.doomedHost += h.size
+	}
+	before := l.doomedHost
+	l.mu.Unlock()
+	s.releaseDoomed(all)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return before - min(before, l.doomedHost)
+}
+
+// note writes down a page that may have become whole or broken.
+func (l *ledger) note(p *page) {
+	if p.whole() {
+		delete(l.broken, p)
+	} else {
+		l.broken[p] = true
+	}
+}
+
+// bring maps handles behind a range and opens it. If that fails nothing lies there, or
+// stuck is set: the handles lie there, without access.
+func (s *Store) bring(addr, size uint64, handles []handle) (stuck bool, err error) {
+	if err := s.dev.MapPhysical(addr, size, idsOf(handles)); err != nil {
+		return false, err
+	}
+	bytes := size * uint64(len(handles))
+	if err := s.dev.SetAccess(addr, bytes); err != nil {
+		return s.dev.UnmapPhysical(addr, bytes) != nil, err
+	}
+	return false, nil
+}
+
+// mapRange puts new memory behind a range of granules that has none.
+func (s *Store) mapRange(of *Space, addr, size, granule uint64, place alloc.Place) error {
+	if err := s.clearStrays(addr, size, granule); err != nil {
+		return err
+	}
+	n := int(size / granule)
+	var handles []handle
+	var err error
+	if place == alloc.OnHost {
+		handles, err = s.takeHost(of, granule, n)
+	} else {
+		handles, err = s.makeDevice(of, granule, n)
+	}
+	if err != nil {
+		return err
+	}
+	stuck, err := s.bring(addr, granule, handles)
+	if err != nil && !stuck {
+		s.giveBack(of, handles)
+		return err
+	}
+	l := &s.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, h := range handles {
+		p := &page{space: of, addr: addr + uint64(i)*granule, size: granule, h: h, place: place, mapped: true, open: err == nil, stray: err != nil}
+		l.pages[p.addr] = p
+		l.note(p)
+	}
+	return err
+}
+
+// pagesIn returns the pages of a range of granules.
+func (l *ledger) pagesIn(addr, size, granule uint64) []*page {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []*page
+	for at := addr; at < addr+size; at += granule {
+		if p := l.pages[at]; p != nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// clearStrays takes away what a Map that failed has left in a range.
+func (s *Store) clearStrays(addr, size, granule uint64) error {
+	for _, p := range s.ledger.pagesIn(addr, size, granule) {
+		if err := s.takeAway(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeAway unmaps a page and forgets it.
+func (s *Store) takeAway(p *page) error {
+	if p.mapped {
+		if err := s.dev.UnmapPhysical(p.addr, p.size); err != nil {
+			return err
+		}
+	}
+	s.forget([]*page{p})
+	return nil
+}
+
+// forget takes pages without a mapping out of the ledger and gives their handles back.
+func (s *Store) forget(pages []*page) {
+	l := &s.ledger
+	var handles []handle
+	l.mu.Lock()
+	for _, p := range pages {
+		if p.h.size > 0 {
+			handles = append(handles, p.h)
+		}
+		delete(l.pages, p.addr)
+		delete(l.broken, p)
+	}
+	l.mu.Unlock()
+	if len(pages) > 0 {
+		s.giveBack(pages[0].space, handles)
+	}
+}

@@ -1,0 +1,368 @@
+package tier
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/driver"
+)
+
+// batch is how many bytes are copied and remapped at once, if handles are not larger.
+const batch = 128 << 20
+
+// slots is how many runs are on their way at once: one is copied while the one before
+// it is remapped.
+const slots = 2
+
+// stage are the addresses at which targets are mapped while they are filled. It is
+// used by whoever holds moving.
+type stage struct{ slots [slots]slot }
+
+type slot struct {
+	addr, size uint64
+	mapped     uint64 // bytes
+	handles    []handle
+}
+
+// clean takes away what could not be unmapped before.
+func (st *stage) clean(s *Store) {
+	for i := range st.slots {
+		_ = st.slots[i].unmap(s) // tried again before the slot is used
+	}
+}
+
+// unmap takes the handles away. Until that has succeeded they cannot be released.
+func (sl *slot) unmap(s *Store) error {
+	if sl.mapped == 0 {
+		return nil
+	}
+	err := s.dev.UnmapPhysical(sl.addr, sl.mapped)
+	l := &s.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, h := range sl.handles {
+		if err != nil {
+			l.staged[h.id] = true
+		} else {
+			delete(l.staged, h.id)
+		}
+	}
+	if err == nil {
+		sl.mapped, sl.handles = 0, nil
+	}
+	return err
+}
+
+// fill maps handles and opens them.
+func (sl *slot) fill(s *Store, size uint64, handles []handle) error {
+	if err := sl.unmap(s); err != nil {
+		return err
+	}
+	bytes := size * uint64(len(handles))
+	if sl.size < bytes {
+		if sl.size > 0 {
+			if err := s.dev.Unreserve(sl.addr, sl.size); err != nil {
+				return err
+			}
+			sl.size = 0
+		}
+		want := max(bytes, batch)
+		addr, err := s.dev.Reserve(want, 0)
+		if err != nil {
+			return err
+		}
+		sl.addr, sl.size = addr, want
+	}
+	if err := s.dev.MapPhysical(sl.addr, size, idsOf(handles)); err != nil {
+		return err
+	}
+	sl.mapped, sl.handles = bytes, handles
+	if err := s.dev.SetAccess(sl.addr, bytes); err != nil {
+		_ = sl.unmap(s) // the slot remembers
+		return err
+	}
+	return nil
+}
+
+// run are pages of one size and place side by side.
+type run []*page
+
+func (r run) addr() uint64  { return r[0].addr }
+func (r run) size() uint64  { return r[0].size }
+func (r run) bytes() uint64 { return r[0].size * uint64(len(r)) }
+
+// runsOf cuts pages into runs, in their order.
+func runsOf(pages []*page) []run {
+	var out []run
+	for _, p := range pages {
+		if n := len(out); n > 0 {
+			r := out[n-1]
+			last := r[len(r)-1]
+			if last.size == p.size && last.place == p.place && r.bytes()+p.size <= batch {
+				switch p.addr {
+				case last.addr + p.size:
+					out[n-1] = append(r, p)
+					continue
+				case r[0].addr - p.size:
+					out[n-1] = append(run{p}, r...)
+					continue
+				}
+			}
+		}
+		out = append(out, run{p})
+	}
+	return out
+}
+
+// transit is a run on its way.
+type transit struct {
+	run     run
+	targets []handle
+	slot    *slot // nil if nothing is copied
+	err     error
+}
+
+// transfer moves runs of a space one after another to a place. The engine's lock is held and the
+// device does nothing. It ends early when enough reports true. If a run cannot be moved, it and
+// those behind it stay where they are.
+func (s *Store) transfer(pl *alloc.Placement, sp *Space, runs []run, to alloc.Place, enough func() bool, report *Report) error {
+	free := make(chan *slot, slots)
+	for i := range s.stage.slots {
+		free <- &s.stage.slots[i]
+	}
+	ready := make(chan *transit, slots)
+	var stop atomic.Bool
+	go func() {
+		defer close(ready)
+		for _, r := range runs {
+			sl := <-free
+			if stop.Load() || enough != nil && enough() {
+				return
+			}
+			t := &transit{run: r, slot: sl}
+			t.err = s.prepare(sp, t, to)
+			ready <- t
+			if t.err != nil {
+				return
+			}
+		}
+	}()
+	var failed error
+	for t := range ready {
+		switch {
+		case t.err != nil:
+			if failed == nil {
+				failed = t.err
+			}
+		case failed != nil:
+			s.abandon(sp, t)
+		default:
+			if failed = s.exchange(pl, sp, t, to, report); failed != nil {
+				stop.Store(true)
+			}
+		}
+		free <- t.slot
+	}
+	return failed
+}
+
+// prepare makes the targets of a run and fills them. If it fails nothing has changed.
+func (s *Store) prepare(sp *Space, t *transit, to alloc.Place) (err error) {
+	switch to {
+	case alloc.Nowhere:
+		return nil
+	case alloc.OnHost:
+		t.targets, err = s.takeHost(sp, t.run.size(), len(t.run))
+	default:
+		t.targets, err = s.makeDevice(sp, t.run.size(), len(t.run))
+	}
+	if err != nil || t.run[0].place == alloc.Nowhere {
+		return err
+	}
+	if err = t.slot.fill(s, t.run.size(), t.targets); err == nil {
+		err = s.dev.CopyMapped(t.slot.addr, t.run.addr(), t.run.bytes())
+	}
+	if err != nil {
+		s.abandon(sp, t)
+	}
+	return err
+}
+
+// abandon gives the targets of a run back.
+func (s *Store) abandon(sp *Space, t *transit) {
+	_ = t.slot.unmap(s) // the slot remembers
+	s.giveBack(sp, t.targets)
+	t.targets = nil
+}
+
+// exchange puts the targets of a run in the place of what lies behind its addresses. If
+// that fails the old handles are mapped back; if that fails too, the pages are broken, and
+// the engine knows that nothing lies there.
+func (s *Store) exchange(pl *alloc.Placement, sp *Space, t *transit, to alloc.Place, report *Report) error {
+	r, from := t.run, t.run[0].place
+	if from != alloc.Nowhere {
+		if err := s.dev.UnmapPhysical(r.addr(), r.bytes()); err != nil {
+			s.abandon(sp, t)
+			return err
+		}
+	}
+	var old []handle
+	for _, p := range r {
+		if p.h.size > 0 {
+			old = append(old, p.h)
+		}
+	}
+	if to == alloc.Nowhere {
+		s.settle(pl, r, nil, to, false)
+		s.giveBack(sp, old)
+		report.count(r.bytes(), from, to)
+		s.count(r, from, to)
+		return nil
+	}
+	stuck, err := s.bring(r.addr(), r.size(), t.targets)
+	_ = t.slot.unmap(s) // the slot remembers
+	switch {
+	case err == nil:
+		s.settle(pl, r, t.targets, to, true)
+		s.giveBack(sp, old)
+		report.count(r.bytes(), from, to)
+		s.count(r, from, to)
+		return nil
+	case stuck: // they have the bytes, and lie at the address
+		s.settle(pl, r, t.targets, alloc.Nowhere, true)
+		s.giveBack(sp, old)
+		return err
+	}
+	s.giveBack(sp, t.targets)
+	if from == alloc.Nowhere {
+		return err
+	}
+	if stuck, undo := s.bring(r.addr(), r.size(), old); undo != nil {
+		s.settle(pl, r, old, alloc.Nowhere, stuck)
+		return errors.Join(err, undo)
+	}
+	return err
+}
+
+// settle writes down what lies behind a run now; with handles and Nowhere they are
+// not accessible.
+func (s *Store) settle(pl *alloc.Placement, r run, handles []handle, to alloc.Place, mapped bool) {
+	l := &s.ledger
+	l.mu.Lock()
+	for i, p := range r {
+		p.h = handle{}
+		if handles != nil {
+			p.h = handles[i]
+		}
+		p.place, p.mapped, p.open = to, mapped, mapped && to != alloc.Nowhere
+		l.note(p)
+	}
+	l.mu.Unlock()
+	s.moves.Add(uint64(len(r)))
+	if err := pl.Move(alloc.Span{Addr: r.addr(), Size: r.bytes()}, to); err != nil {
+		panic("tier: " + err.Error()) // only granules of the engine's own list are moved
+	}
+}
+
+// count adds a run to the statistics.
+func (s *Store) count(r run, from, to alloc.Place) {
+	l := &s.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	st := &r[0].space.moved
+	st.Moves += uint64(len(r))
+	switch {
+	case to == alloc.OnHost:
+		st.BytesOut += r.bytes()
+	case to == alloc.OnDevice && from == alloc.OnHost:
+		st.BytesIn += r.bytes()
+	}
+}
+
+// count adds a run to a report.
+func (r *Report) count(bytes uint64, from, to alloc.Place) {
+	switch to {
+	case alloc.OnHost:
+		r.Out += bytes
+	case alloc.OnDevice:
+		r.In += bytes
+	default:
+		r.Dropped += bytes
+	}
+	if from == alloc.OnDevice {
+		r.Freed += bytes
+	}
+}
+
+// repair tries again what mappings have left broken in a space whose engine's lock
+// is held.
+func (s *Store) repair(pl *alloc.Placement, sp *Space) error {
+	l := &s.ledger
+	var broken []*page
+	l.mu.Lock()
+	for p := range l.broken {
+		if p.space == sp {
+			broken = append(broken, p)
+		}
+	}
+	l.mu.Unlock()
+	var failed error
+	for _, p := range broken {
+		if err := s.repairPage(pl, p); err != nil && failed == nil {
+			failed = err
+		}
+	}
+	return failed
+}
+
+func (s *Store) repairPage(pl *alloc.Placement, p *page) error {
+	if p.stray {
+		return s.takeAway(p)
+	}
+	if !p.mapped {
+		if err := s.dev.MapPhysical(p.addr, p.size, []driver.Physical{p.h.id}); err != nil {
+			return err
+		}
+		s.ledger.set(p, func() { p.mapped = true })
+	}
+	if err := s.dev.SetAccess(p.addr, p.size); err != nil {
+		return err
+	}
+	to := alloc.OnDevice
+	if p.h.host {
+		to = alloc.OnHost
+	}
+	s.settle(pl, run{p}, []handle{p.h}, to, true)
+	return nil
+}
+
+// hold calls f while nobody uses the device and the engine of a space is locked. The caller holds
+// moving.
+func (s *Store) hold(sp *Space, f func(*alloc.Placement) error) error {
+	engine := sp.attached()
+	if engine == nil {
+		return errors.New("tier: space " + sp.name + " has no allocator; call Attach")
+	}
+	if s.options.Quiet != nil {
+		release, err := s.options.Quiet()
+		if err != nil {
+			return err
+		}
+		if release != nil {
+			defer release()
+		}
+	}
+	start := s.options.Now()
+	defer func() {
+		s.ledger.mu.Lock()
+		defer s.ledger.mu.Unlock()
+		sp.moved.Time += s.options.Now().Sub(start)
+	}()
+	return engine.Placer().Hold(func(pl *alloc.Placement) error {
+		if err := s.dev.SynchronizeDevice(); err != nil {
+			return err
+		}
+		return errors.Join(s.repair(pl, sp), f(pl))
+	})
+}

@@ -1,0 +1,182 @@
+package tier
+
+import (
+	"errors"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+)
+
+// leastPause is how many steps without an overflow pass before memory comes home.
+const leastPause = 2
+
+// mostPause bounds how long it waits after it came home too early.
+const mostPause = 1024
+
+// rest decides when memory comes home: after some steps in which nothing overflowed, and
+// after twice as many if it had to go again soon after the last time.
+type rest struct {
+	calm  uint64 // steps since the last overflow
+	pause uint64 // how many there must be
+	home  uint64 // steps since memory came home last; 0 if it did not
+}
+
+// mark notes the end of a step and reports whether memory may come home.
+func (r *rest) mark(pressed bool) bool {
+	if r.home > 0 {
+		r.home++
+	}
+	if !pressed {
+		r.calm++
+		return r.calm >= r.pause
+	}
+	if r.home > 0 && r.home <= 1+r.pause {
+		r.pause = min(2*r.pause, mostPause)
+	}
+	r.calm, r.home = 0, 0
+	return false
+}
+
+// Step marks the end of a step of the program, a moment at which nobody uses the
+// device: blocks grow older; if requests overflowed in the step, cold handles make
+// room for them; and if there was room, memory comes home within the budget, hottest
+// first. A step without anything to move calls neither Quiet nor the driver.
+func (s *Store) Step() (Report, error) {
+	s.moving.Lock()
+	defer s.moving.Unlock()
+	start := s.options.Now()
+	s.sweep()
+	s.marks++
+	var r Report
+	var failed error
+	pressed := false
+	for _, sp := range s.Spaces() {
+		if sp.attached() == nil {
+			continue
+		}
+		p, err := sp.endStep(&r)
+		pressed = pressed || p
+		failed = errors.Join(failed, err)
+	}
+	if s.rest.mark(pressed) && s.options.Budget > 0 {
+		failed = errors.Join(failed, s.comeHome(&r))
+	}
+	r.Time = s.options.Now().Sub(start)
+	return r, failed
+}
+
+// endStep lets the blocks of a space grow older and makes room for what overflowed. It
+// reports whether anything did.
+func (sp *Space) endStep(r *Report) (pressed bool, err error) {
+	s := sp.store
+	l := &s.ledger
+	l.mu.Lock()
+	pressed = sp.pressed
+	sp.pressed = false
+	watched := sp.overflow > 0 || sp.host > 0
+	broken := false
+	for p := range l.broken {
+		broken = broken || p.space == sp
+	}
+	l.mu.Unlock()
+	var idle uint64 // host memory that no block uses: what overflowed for a while
+	sp.attached().Placer().Look(func(pl *alloc.Placement) {
+		pl.Mark()
+		if watched {
+			idle = sp.grow(pl)
+		}
+	})
+	if pressed && idle > 0 {
+		l.mu.Lock()
+		room := min(sp.overflow-min(sp.overflow, sp.host), l.hostLimit-min(l.hostLimit, l.hostTaken()-l.keptBytes))
+		l.mu.Unlock()
+		evicted, err := sp.evict(0, min(idle, room))
+		r.add(evicted)
+		if err != nil || evicted.Freed < idle {
+			return pressed, err // the next step overflows again, and finds the memory there
+		}
+	}
+	if idle > 0 || broken {
+		err = s.hold(sp, func(pl *alloc.Placement) error { return pl.Release() })
+	}
+	return pressed, err
+}
+
+// add adds what another call did.
+func (r *Report) add(o Report) {
+	r.Out += o.Out
+	r.In += o.In
+	r.Dropped += o.Dropped
+	r.Freed += o.Freed
+}
+
+// grow notes which blocks live at a mark, forgets hints for those that do not, and returns
+// the bytes of host handles that no block uses.
+func (sp *Space) grow(pl *alloc.Placement) (idle uint64) {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	marks := sp.store.marks
+	ages := make(map[uint64]age, len(sp.ages))
+	pl.Granules(func(g *alloc.Granule) bool {
+		if g.Live == 0 && g.Place == alloc.OnHost {
+			idle += g.Size
+		}
+		for _, b := range g.Blocks {
+			if a, ok := sp.ages[b.Addr]; ok && a.size == b.Size {
+				ages[b.Addr] = a
+			} else {
+				// It has lived through this mark: its age is 1 from now on.
+				ages[b.Addr] = age{size: b.Size, since: marks - 1}
+			}
+		}
+		return true
+	})
+	sp.ages = ages
+	for _, hints := range []map[uint64]uint64{sp.cold, sp.pins} {
+		for addr, size := range hints {
+			if b, ok := pl.Block(addr); !ok || b.Addr != addr || b.Size != size {
+				delete(hints, addr)
+			}
+		}
+	}
+	return idle
+}
+
+// comeHome brings memory that overflowed back to the device, hottest first, as long as there is room and
+// the budget lasts.
+func (s *Store) comeHome(r *Report) error {
+	end := s.options.Now().Add(s.options.Budget)
+	enough := func() bool { return !s.options.Now().Before(end) }
+	for _, sp := range s.Spaces() {
+		if sp.attached() == nil || sp.Stats().Host == 0 || enough() {
+			continue
+		}
+		free := s.free(sp)
+		choose := func(pl *alloc.Placement) (pages []*page) {
+			left := free
+			for _, p := range sp.hottest(pl) {
+				if p.size > left {
+					break
+				}
+				left -= p.size
+				pages = append(pages, p)
+			}
+			return pages
+		}
+		var some bool
+		sp.attached().Placer().Look(func(pl *alloc.Placement) { some = len(choose(pl)) > 0 })
+		if !some {
+			continue
+		}
+		before := r.In
+		err := s.hold(sp, func(pl *alloc.Placement) error {
+			return s.transfer(pl, sp, runsOf(choose(pl)), alloc.OnDevice, enough, r)
+		})
+		if r.In > before {
+			s.rest.home = 1
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
