@@ -207,7 +207,7 @@ func (l *library) makeSlot(slot, number int, g *tenant.Group, m *mover, name str
 		if err := d.space.Attach(d.alloc); err != nil {
 			return nil, err
 		}
-		if err := d.setOverflow(l.cfg.own.overflow); err != nil {
+		if err := d.setTiers(&l.cfg.own); err != nil {
 			return nil, err
 		}
 	}
@@ -311,7 +311,7 @@ func (l *library) configure(conf string) error {
 	err := l.eachDevice(func(d *device) error {
 		return d.withFrontOff(l.cfg.own.frontCache, func() error {
 			d.alloc.Use(l.cfg.engine)
-			return d.setOverflow(l.cfg.own.overflow)
+			return d.setTiers(&l.cfg.own)
 		})
 	})
 	return errors.Join(failed, err)
@@ -319,11 +319,13 @@ func (l *library) configure(conf string) error {
 
 // emptyCache gives cached memory of all devices back to the driver.
 func (l *library) emptyCache() error {
-	return l.eachDevice(func(d *device) error {
-		err := d.alloc.EmptyCache()
-		d.reportWaiting()
-		return err
-	})
+	return l.eachDevice((*device).emptyCache)
+}
+
+func (d *device) emptyCache() error {
+	err := d.alloc.EmptyCache()
+	d.reportWaiting()
+	return err
 }
 
 // reportWaiting gives the front the blocks that still wait for other streams after a

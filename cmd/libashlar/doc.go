@@ -96,6 +96,7 @@
 //	front_cache:False     no front cache
 //	tiers:False           memory stays on the device: no regions, nothing is parked
 //	overflow:64GiB        requests that would fail get up to so much of the host's memory
+//	host_limit:32GiB      so much of it is taken at most; half of what is available if it is not set
 //	history:N             record the newest N events from the start
 //	oom_snapshot:PATH     write a snapshot at the first out-of-memory error;
 //	                      %p is the process, %d the device

@@ -72,6 +72,8 @@ const (
 	simDevices = 4 // the address table ends at 2^49
 )
 
+var _ driver.HostMapper = (*shifted)(nil)
+
 type shifted struct {
 	*sim.Device
 	by uint64
@@ -103,6 +105,20 @@ func (s *shifted) Map(addr, size, granule uint64) error {
 
 func (s *shifted) Unmap(addr, size, granule, stream uint64) error {
 	return s.Device.Unmap(addr-s.by, size, granule, stream)
+}
+
+func (s *shifted) MapPhysical(addr, size uint64, handles []driver.Physical) error {
+	return s.Device.MapPhysical(addr-s.by, size, handles)
+}
+
+func (s *shifted) SetAccess(addr, size uint64) error { return s.Device.SetAccess(addr-s.by, size) }
+
+func (s *shifted) UnmapPhysical(addr, size uint64) error {
+	return s.Device.UnmapPhysical(addr-s.by, size)
+}
+
+func (s *shifted) CopyMapped(dst, src, size uint64) error {
+	return s.Device.CopyMapped(dst-s.by, src-s.by, size)
 }
 
 func (s *shifted) RecordEvent(stream, addr uint64) (driver.Event, error) {

@@ -29,6 +29,7 @@ type ownSettings struct {
 	frontCache  bool   // front_cache: the cache in C may hold blocks
 	tiers       bool   // tiers: memory can be moved to the host
 	overflow    uint64 // overflow: bytes of the host for requests that would fail; 0 for none
+	hostLimit   uint64 // host_limit: bytes of the host that are taken at most; 0 for half of what it has
 	history     int    // history: events to record from the start; 0 for none
 	oomSnapshot string // oom_snapshot: where to write a snapshot at the first out-of-memory error
 }
@@ -47,6 +48,11 @@ func (o *ownSettings) keys() []settings.Key {
 		{Name: "overflow", Allowed: "a size of host memory, such as 64GiB; 0 for none", Set: func(v string) bool {
 			n, err := units.ParseMemory(v)
 			o.overflow = n
+			return err == nil
+		}},
+		{Name: "host_limit", Allowed: "a size of host memory, such as 64GiB; 0 for half of what is available", Set: func(v string) bool {
+			n, err := units.ParseMemory(v)
+			o.hostLimit = n
 			return err == nil
 		}},
 		{Name: "history", Allowed: "a whole number of events, 0 for none", Set: func(v string) bool {
@@ -141,6 +147,9 @@ func (c *config) text() string {
 	if c.own.overflow > 0 {
 		fields = append(fields, "overflow:"+strconv.FormatUint(c.own.overflow, 10))
 	}
+	if c.own.hostLimit > 0 {
+		fields = append(fields, "host_limit:"+strconv.FormatUint(c.own.hostLimit, 10))
+	}
 	if c.own.history > 0 {
 		fields = append(fields, "history:"+strconv.Itoa(c.own.history))
 	}
@@ -166,6 +175,7 @@ type settingsJSON struct {
 	FrontCache                 bool       `json:"front_cache"`
 	Tiers                      bool       `json:"tiers"`
 	OverflowBytes              uint64     `json:"overflow_bytes"`
+	HostLimitBytes             uint64     `json:"host_limit_bytes"`
 	History                    int        `json:"history"`
 	OOMSnapshot                string     `json:"oom_snapshot"`
 }
@@ -178,7 +188,7 @@ func (c *config) json() settingsJSON {
 		MaxNonSplitRoundingBytes: s.MaxNonSplitRounding, LargeSegmentSizeBytes: s.LargeSegmentSize,
 		GarbageCollectionThreshold: s.GarbageCollectionThreshold, RoundupPower2Divisions: s.RoundupPower2Divisions,
 		PerProcessMemoryFraction: s.PerProcessMemoryFraction,
-		FrontCache:               c.own.frontCache, Tiers: c.own.tiers, OverflowBytes: c.own.overflow, History: c.own.history, OOMSnapshot: c.own.oomSnapshot,
+		FrontCache:               c.own.frontCache, Tiers: c.own.tiers, OverflowBytes: c.own.overflow, HostLimitBytes: c.own.hostLimit, History: c.own.history, OOMSnapshot: c.own.oomSnapshot,
 	}
 }
 

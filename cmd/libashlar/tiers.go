@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -45,27 +46,27 @@ func (l *library) newMover(n int, drv driver.Driver) (*mover, error) {
 	return m, nil
 }
 
-// setHostLimit lets the host give half of what it has, or what overflow allows if that is
-// more, and never more than it has.
-func (m *mover) setHostLimit(overflow uint64) error {
-	if overflow == 0 {
-		return nil // tier's own is half of the room
-	}
+// setHostLimit lets the host give half of what it has, or what overflow needs if that is
+// more; or what host_limit says; and never more than it has.
+func (m *mover) setHostLimit(own *ownSettings) error {
 	room, err := tier.HostRoom()
 	if err != nil {
 		return err
 	}
-	m.store.SetHostLimit(min(room, max(room/2, overflow)))
+	m.store.SetHostLimit(min(room, cmp.Or(own.hostLimit, max(room/2, own.overflow))))
 	return nil
 }
 
-// setOverflow puts the setting into force, for a new slot or a changed setting.
-func (d *device) setOverflow(bytes uint64) error {
+// setTiers puts the settings into force, for a new slot or changed settings.
+func (d *device) setTiers(own *ownSettings) error {
 	if d.mover == nil {
 		return nil
 	}
-	d.space.SetOverflow(bytes)
-	return d.mover.setHostLimit(bytes)
+	d.space.SetOverflow(own.overflow)
+	if d.index != d.number {
+		return nil
+	}
+	return d.mover.setHostLimit(own)
 }
 
 // quiet keeps the fronts of the device's slots empty and off during a move. Blocks that
@@ -225,9 +226,27 @@ func (l *library) restore(n int, name string) (tier.Report, error) {
 	if err != nil {
 		return tier.Report{}, err
 	}
-	r, err := d.space.Restore()
+	r, err := l.intoRoom(n, d.space.Restore)
 	d.dropped.Store(d.space.Stats().Dropped > 0)
 	return r, partly(err, r)
+}
+
+// intoRoom brings memory back; if there is no room, a second time after what is cached was
+// released.
+func (l *library) intoRoom(n int, restore func() (tier.Report, error)) (tier.Report, error) {
+	r, err := restore()
+	if !errors.Is(err, driver.ErrOutOfMemory) {
+		return r, err
+	}
+	slots, failed := l.ofDevice(n)
+	for _, d := range slots {
+		failed = errors.Join(failed, d.emptyCache())
+	}
+	if failed != nil {
+		return r, errors.Join(err, failed)
+	}
+	again, err := restore()
+	return addReports(r, again), err
 }
 
 // partly says how much was moved before something failed.
@@ -256,7 +275,7 @@ func (l *library) moveBlocks(n int, blocks []uint64, out bool) (sum tier.Report,
 		if out {
 			r, err = s.d.space.ParkBlocks(s.blocks)
 		} else {
-			r, err = s.d.space.RestoreBlocks(s.blocks)
+			r, err = l.intoRoom(n, func() (tier.Report, error) { return s.d.space.RestoreBlocks(s.blocks) })
 		}
 		s.d.reportWaiting()
 		sum = addReports(sum, r)
