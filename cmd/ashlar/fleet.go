@@ -9,7 +9,6 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/fleet"
 	"github.com/ashlar-mem/ashlar/internal/hub"
-	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 )
 
@@ -97,8 +96,10 @@ fleet, where workers analyse them. A file is known by its SHA-256: adding it twi
 is adding it once. What the recorder wrote into a file (run, attempt, rank, world,
 commit, tags) is known; flags win over it.
 
-A file that is none of these is refused; one that is damaged is taken, and
-ashlar fleet status says so.
+Of a folder everything below it is taken, but for names that begin with a dot and
+links to other folders, which are named. A file that is none of these is refused; one
+that is damaged is taken, and ashlar fleet status says so. A file that is known keeps
+its run, commit and tags.
 
 Exit status: 0 all files are in the fleet; 2 one was refused, a flag is wrong, or
 the store cannot be used.`,
@@ -121,7 +122,7 @@ the store cannot be used.`,
 	addJSONFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Tags = tags
-		files, _, err := input.Expand(args)
+		files, skipped, err := fleet.Below(args)
 		if err != nil {
 			return failure{err}
 		}
@@ -133,6 +134,7 @@ the store cannot be used.`,
 			if err != nil {
 				return failure{err}
 			}
+			added.Skipped = append(added.Skipped, skipped...)
 			err = printAnswer(std, asJSON, added, func(w io.Writer) error { return text.FleetAdded(w, &added, std.style()) })
 			if err == nil && len(added.Refused) > 0 {
 				err = status(exitInput)

@@ -75,6 +75,9 @@ Exit status: 0 answered; 2 a flag is wrong, or the store cannot be used.`,
 			if err := json.Unmarshal(document, &d); err != nil {
 				return failure{err}
 			}
+			for _, n := range d.Notes {
+				std.errorf("note: %s", n)
+			}
 			return writeFile(cmd.Context(), out, d.WriteParquet)
 		})
 	}

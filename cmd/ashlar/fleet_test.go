@@ -86,3 +86,54 @@ func TestFleetAdd(t *testing.T) {
 		t.Errorf("after the removal: status %d, %q", code, stdout)
 	}
 }
+
+// Of a folder everything below it is taken, what is left out is named, and so is
+// what a user says of files that are known in another way; a table says what waits.
+func TestFleetAddFolder(t *testing.T) {
+	dir := t.TempDir()
+	from, store := filepath.Join(dir, "from"), filepath.Join(dir, "store")
+	deep := filepath.Join(from, "a", "b")
+	if err := os.MkdirAll(filepath.Join(from, ".hidden"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(deep, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{filepath.Join(from, "1.log"), filepath.Join(deep, "2.log"), filepath.Join(from, ".hidden", "3.log")} {
+		text := path + "\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB of which 10.00 MiB is free.\n"
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(from, filepath.Join(deep, "round")); err != nil {
+		t.Fatal(err)
+	}
+	add := func(args ...string) (a fleet.Added) {
+		t.Helper()
+		code, stdout, stderr := fleetCommand(t, append([]string{"add", "--json", "--dir", store, from}, args...)...)
+		if err := json.Unmarshal([]byte(stdout), &a); err != nil || code != exitOK {
+			t.Fatalf("status %d, %v, %q", code, err, stderr)
+		}
+		return a
+	}
+	if a := add("--run", "r", "--tag", "k=v"); a.Added != 2 || len(a.Skipped) != 2 || a.Skipped[0].File != filepath.Join(from, ".hidden") || !strings.Contains(a.Skipped[1].Error, "link") {
+		t.Errorf("%+v", a)
+	}
+	if a := add("--run", "r", "--tag", "k=v"); a.Known != 2 || len(a.Notes) != 0 {
+		t.Errorf("%+v", a)
+	}
+	for _, args := range [][]string{{"--run", "other"}, {"--commit", "1"}, {"--tag", "k=w"}} {
+		if a := add(args...); a.Known != 2 || len(a.Notes) != 1 || !strings.Contains(a.Notes[0], "2 files are known with another") {
+			t.Errorf("%v: %+v", args, a)
+		}
+	}
+	if code, stdout, _ := fleetCommand(t, "query", "--dir", store); code != exitOK || !strings.Contains(stdout, "note: 2 files wait") {
+		t.Errorf("status %d, %q", code, stdout)
+	}
+	if code, stdout, _ := fleetCommand(t, "query", "--json", "--dir", store); code != exitOK || !strings.Contains(stdout, "2 files wait") {
+		t.Errorf("status %d, %q", code, stdout)
+	}
+	if code, _, stderr := fleetCommand(t, "add", "--dir", store, filepath.Join(from, ".hidden", "none"), t.TempDir()); code != exitInput || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("status %d, %q", code, stderr)
+	}
+}

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/hub"
 	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/internal/watch"
 )
 
@@ -29,6 +31,8 @@ type Added struct {
 	Added   int       `json:"added"`
 	Known   int       `json:"known"` // were there already
 	Refused []Refused `json:"refused"`
+	Skipped []Refused `json:"skipped"` // in folders: what was not looked at
+	Notes   []string  `json:"notes"`
 }
 
 // Refused is a file that was not taken.
@@ -40,10 +44,15 @@ type Refused struct {
 // Add adds files. One that cannot be used is refused; an error is that of the
 // store, and what was added before it stays.
 func (st *Store) Add(ctx context.Context, files []string, o AddOptions, progress func(done int)) (Added, error) {
-	out := Added{Refused: []Refused{}}
+	out := Added{Refused: []Refused{}, Skipped: []Refused{}, Notes: []string{}}
+	differs := 0
 	for i, path := range files {
 		added, err := st.addFile(ctx, path, o)
 		var refusal *refusal
+		if errors.Is(err, errOtherFacts) {
+			differs++
+			err = nil
+		}
 		switch {
 		case errors.As(err, &refusal):
 			out.Refused = append(out.Refused, Refused{path, refusal.Error()})
@@ -56,12 +65,25 @@ func (st *Store) Add(ctx context.Context, files []string, o AddOptions, progress
 		}
 		progress(i + 1)
 	}
+	if differs > 0 {
+		out.Notes = append(out.Notes, fmt.Sprintf("%s known with another run, commit or tag, which stays: remove it (ashlar fleet rm), then add it again", count(differs, "file is", "files are")))
+	}
 	return out, nil
+}
+
+// errOtherFacts says that a file is known, but not as the caller describes it.
+var errOtherFacts = errors.New("the file is known with another run, commit or tag")
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return units.Count(int64(n)) + " " + many
 }
 
 // AddOne adds a file if it is not in the fleet, and returns its hash.
 func (st *Store) AddOne(ctx context.Context, path string) (hash string, err error) {
-	if _, err := st.addFile(ctx, path, AddOptions{}); err != nil {
+	if _, err := st.addFile(ctx, path, AddOptions{}); err != nil && !errors.Is(err, errOtherFacts) {
 		return "", err
 	}
 	hash, _, err = hashFile(path)
@@ -93,7 +115,7 @@ func (st *Store) addFile(ctx context.Context, path string, o AddOptions) (added 
 			return false, &refusal{err}
 		}
 	}
-	if known, err := st.known(ctx, f.Hash); known || err != nil {
+	if known, err := st.known(ctx, f); known || err != nil {
 		return false, err
 	}
 	if !o.ByPath {
@@ -133,19 +155,35 @@ func (st *Store) AddAlarm(ctx context.Context, s watch.StoredSnapshot) error {
 }
 
 // known reports whether the fleet has a file. If whoever added it was cut off
-// before the queue had it, that is made up for.
-func (st *Store) known(ctx context.Context, hash string) (bool, error) {
-	switch _, err := st.files.Last(ctx, hash); {
+// before the queue had it, that is made up for. The error is errOtherFacts if it is
+// described in another way.
+func (st *Store) known(ctx context.Context, f *File) (bool, error) {
+	was, err := st.file(ctx, f.Hash)
+	switch {
 	case errors.Is(err, hub.ErrNone):
 		return false, nil
 	case err != nil:
 		return false, err
 	}
-	_, err := st.rows.Last(ctx, rowSubject(hash))
+	row, err := read[Row](ctx, st.rows, rowSubject(f.Hash))
 	if errors.Is(err, hub.ErrNone) {
-		err = st.enqueue(ctx, hash)
+		err = st.enqueue(ctx, f.Hash)
+	}
+	if err == nil && !was.says(f, &row) {
+		err = errOtherFacts
 	}
 	return true, err
+}
+
+// says reports whether what a user says of a file is what is known of it, from
+// users or from the file itself.
+func (f *File) says(user *File, r *Row) bool {
+	for key, value := range user.Tags {
+		if cmp.Or(f.Tags[key], r.Tags[key]) != value {
+			return false
+		}
+	}
+	return (user.Run == "" || user.Run == cmp.Or(f.Run, r.Run)) && (user.Commit == "" || user.Commit == cmp.Or(f.Commit, r.Commit))
 }
 
 // upload copies a file into the store. The file must still be the one that was

@@ -53,7 +53,12 @@ func (x *Index) answer(ctx context.Context, q *Question) (any, error) {
 	case q.Growth != nil:
 		return answers.Growth(ctx, x.Entries(), q.Growth.Run)
 	case q.Causes != nil:
-		return answers.Causes(ctx, x.Entries(), q.Causes.SinceUS)
+		d, err := answers.Causes(ctx, x.Entries(), q.Causes.SinceUS)
+		if err != nil {
+			return nil, err
+		}
+		d.Notes = append(d.Notes, x.waiting()...)
+		return d, nil
 	case q.Status != nil:
 		return x.status(ctx)
 	case q.Query != nil:
@@ -61,9 +66,20 @@ func (x *Index) answer(ctx context.Context, q *Question) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return asked.Run(x.Entries()), nil
+		d := asked.Run(x.Entries())
+		d.Notes = append(d.Notes, x.waiting()...)
+		return d, nil
 	}
 	return nil, errors.New("the server does not know the question; update ashlar there")
+}
+
+// waiting notes how many files no answer can speak of yet.
+func (x *Index) waiting() []string {
+	n := len(x.missing())
+	if n == 0 {
+		return nil
+	}
+	return []string{count(n, "file waits to be analysed and is", "files wait to be analysed and are") + " not counted: ashlar fleet serve or ashlar fleet work does it"}
 }
 
 // The first byte of a reply says what follows.

@@ -12,7 +12,7 @@ func TestDocumented(t *testing.T) {
 		document reflect.Type
 		fields   int
 	}{
-		{reflect.TypeFor[Added](), 5},
+		{reflect.TypeFor[Added](), 7},
 		{reflect.TypeFor[Status](), 16},
 		{reflect.TypeFor[Checked](), 7},
 		{reflect.TypeFor[Removed](), 1},

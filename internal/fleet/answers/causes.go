@@ -24,6 +24,9 @@ type Cause struct {
 	// Frames are the user's own frame of the request, unless memory leaks, and
 	// the site of the main holder or pinner, as in Example.
 	Frames []timeline.Frame `json:"frames"`
+	// Roles says of each frame what happened there: request, holder, or
+	// holder_caller, your own line that led to the holder.
+	Roles []Role `json:"roles"`
 	// Files, Runs, Ranks and Commits count those that failed so.
 	Files   int   `json:"files"`
 	Runs    int   `json:"runs"`
@@ -36,6 +39,16 @@ type Cause struct {
 	ExampleHash string    `json:"example_hash"`
 	Fix         *CauseFix `json:"fix"` // nil if nothing that was tried passes in any
 }
+
+// Role is what happened at a frame of a cause.
+type Role string
+
+// The roles of frames.
+const (
+	Requested   Role = "request"       // the request that failed
+	Held        Role = "holder"        // what was in its way was allocated
+	HeldThrough Role = "holder_caller" // the user's own frame above that
+)
 
 // CauseFix is the fix that serves the failed request in most files of a cause.
 type CauseFix struct {
@@ -80,30 +93,36 @@ func Causes(ctx context.Context, entries []Entry, sinceUS int64) (*CausesDocumen
 
 // causeFrames returns the frames by which failures are told apart. Which request
 // fails is chance if memory leaks.
-func causeFrames(s *Summary) []timeline.Frame {
-	out := []timeline.Frame{}
+func causeFrames(s *Summary) (frames []timeline.Frame, roles []Role) {
+	frames, roles = []timeline.Frame{}, []Role{}
+	add := func(f timeline.Frame, r Role) { frames, roles = append(frames, f), append(roles, r) }
 	if r := s.RequestSite; r != nil && s.Cause != explain.Leak {
 		if r.User != nil {
-			out = append(out, *r.User)
+			add(*r.User, Requested)
 		} else {
-			out = append(out, r.Inner)
+			add(r.Inner, Requested)
 		}
 	}
 	if h := s.HolderSite; h != nil {
-		out = append(out, h.Inner)
+		add(h.Inner, Held)
 		if h.User != nil && *h.User != h.Inner {
-			out = append(out, *h.User)
+			add(*h.User, HeldThrough)
 		}
 	}
-	return out
+	return frames, roles
 }
 
 // placesOf groups failures by verdict and frames, in their order.
 func placesOf(failed []*Entry) []*place {
 	var out []*place
-	for _, of := range grouped(failed, func(e *Entry) string { return fmt.Sprintf("%s %q", e.Summary.Cause, causeFrames(&e.Summary)) }) {
+	alike := func(e *Entry) string {
+		frames, _ := causeFrames(&e.Summary)
+		return fmt.Sprintf("%s %q", e.Summary.Cause, frames)
+	}
+	for _, of := range grouped(failed, alike) {
 		s := &of[0].Summary
-		out = append(out, &place{verdict: s.Cause, frames: causeFrames(s), entries: of})
+		frames, _ := causeFrames(s)
+		out = append(out, &place{verdict: s.Cause, frames: frames, entries: of})
 	}
 	return out
 }
@@ -253,7 +272,8 @@ func newCause(places []*place) Cause {
 		}
 	}
 	c.Runs, c.Ranks, c.Commits = len(runs), len(ranks), len(commits)
-	c.Frames, c.Example, c.ExampleHash = causeFrames(&last.Summary), last.File, last.Hash
+	c.Frames, c.Roles = causeFrames(&last.Summary)
+	c.Example, c.ExampleHash = last.File, last.Hash
 	c.Fix = bestFix(all)
 	return c
 }

@@ -30,6 +30,8 @@ type QueryDocument struct {
 	// Total is the number of rows without the limit.
 	Total int  `json:"total"`
 	Rows  Rows `json:"rows"`
+	// Notes say what the table does not have.
+	Notes []string `json:"notes"`
 }
 
 // Query is a question that was read.
@@ -179,7 +181,7 @@ func (q *Query) setSort(text string) error {
 // the files, or of the values that groups have in common.
 func (q *Query) Run(entries []Entry) *QueryDocument {
 	matched := ordered(entries, func(e *Entry) bool { return q.where(e) })
-	out := &QueryDocument{Matched: len(matched), Columns: make([]Column, q.shown)}
+	out := &QueryDocument{Matched: len(matched), Columns: make([]Column, q.shown), Notes: []string{}}
 	for i, s := range q.show[:q.shown] {
 		out.Columns[i] = s.Column
 	}

@@ -74,11 +74,12 @@ func (d *QueryDocument) UnmarshalJSON(data []byte) error {
 		Matched int                          `json:"matched"`
 		Total   int                          `json:"total"`
 		Rows    []map[string]json.RawMessage `json:"rows"`
+		Notes   []string                     `json:"notes"`
 	}
 	if err := json.Unmarshal(data, &raw); err != nil {
 		return err
 	}
-	*d = QueryDocument{Columns: raw.Columns, Matched: raw.Matched, Total: raw.Total, Rows: Rows{columns: raw.Columns}}
+	*d = QueryDocument{Columns: raw.Columns, Matched: raw.Matched, Total: raw.Total, Rows: Rows{columns: raw.Columns}, Notes: raw.Notes}
 	for _, fields := range raw.Rows {
 		row := make([]Value, len(d.Columns))
 		for i, c := range d.Columns {

@@ -20,6 +20,12 @@ func FleetAdded(w io.Writer, a *fleet.Added, style Style) error {
 	for _, r := range a.Refused {
 		p.wrapped("refused: ", Clean(r.Error))
 	}
+	for _, s := range a.Skipped {
+		p.wrapped("skipped: ", Clean(s.File)+": "+Clean(s.Error))
+	}
+	for _, n := range a.Notes {
+		p.wrapped("note: ", Clean(n))
+	}
 	return p.err
 }
 
@@ -84,6 +90,9 @@ func FleetQuery(w io.Writer, d *answers.QueryDocument, style Style) error {
 		p.line("%s", line)
 	}
 	p.line("%s files, %s of %s rows", units.Count(int64(d.Matched)), units.Count(int64(d.Rows.Len())), units.Count(int64(d.Total)))
+	for _, n := range d.Notes {
+		p.wrapped("note: ", Clean(n))
+	}
 	return p.err
 }
 
@@ -178,6 +187,11 @@ func (p *page) grown(c *answers.CommitGrowth) {
 	}
 }
 
+// causeRoles are what the frames of a cause are called.
+var causeRoles = map[answers.Role]string{
+	answers.Requested: "  request: ", answers.Held: "  holder: ", answers.HeldThrough: "  holder called from: ",
+}
+
 // FleetCauses writes the causes of failures.
 func FleetCauses(w io.Writer, d *answers.CausesDocument, style Style) error {
 	p := &page{w: w, style: style}
@@ -186,8 +200,12 @@ func FleetCauses(w io.Writer, d *answers.CausesDocument, style Style) error {
 	}
 	for _, c := range d.Causes {
 		p.line("%s", style.bold(fmt.Sprintf("%s: %d files, %d runs, %d ranks, %d commits, %s to %s", c.Verdict, c.Files, c.Runs, c.Ranks, c.Commits, day(c.FirstUS), day(c.LastUS))))
-		for _, f := range c.Frames {
-			p.wrapped("  at ", Clean(f.String()))
+		for i, f := range c.Frames {
+			label := "  at "
+			if i < len(c.Roles) {
+				label = causeRoles[c.Roles[i]]
+			}
+			p.wrapped(label, Clean(f.String()))
 		}
 		p.wrapped("  example: ", Clean(c.Example))
 		if c.Fix != nil {

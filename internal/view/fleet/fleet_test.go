@@ -71,7 +71,7 @@ func TestScreen(t *testing.T) {
 	run := url.QueryEscape("a<b")
 	for _, test := range []struct{ method, path, want string }{
 		{"GET", "fleet", `200 {"files":3,"failed":0,"refused":0,"runs":[{"run":"a\u003cb","files":3,"last_us":2}],"columns":[{"name":"hash","kind":"text"},`},
-		{"GET", "fleet/table?show=rank&where=" + where, `"matched":2,"total":2,"rows":[{"rank":1},{"rank":2}]}`},
+		{"GET", "fleet/table?show=rank&where=" + where, `"matched":2,"total":2,"rows":[{"rank":1},{"rank":2}],"notes":[]}`},
 		{"GET", "fleet/table?limit=1", `"total":3,"rows":[{"run":"a\u003cb"`},
 		{"GET", "fleet/table?where=rnk", `400 {"error":"--where: character 1: there is no column \"rnk\"`},
 		{"GET", "fleet/table?limit=0", `400 {"error":"limit \"0\" is no number of rows"}`},

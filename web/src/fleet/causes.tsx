@@ -79,7 +79,7 @@ function Table({ causes }: { causes: readonly Cause[] }) {
               <td class="right num">{count(c.runs)}</td>
               <td class="right num">{count(c.ranks)}</td>
               <td class="right num">{count(c.commits)}</td>
-              <td>{c.frames && c.frames.length > 0 ? <Frames frames={c.frames} /> : <span class="muted">no call stack</span>}</td>
+              <td>{c.frames && c.frames.length > 0 ? <Frames frames={c.frames} roles={c.roles} /> : <span class="muted">no call stack</span>}</td>
               <td class="num">
                 {day(c.first_us)}
                 <br />

@@ -76,12 +76,15 @@ export function RunSelect({ s, run, all }: { s: State; run: string; all?: string
   );
 }
 
-// Frames are places in the program, innermost first.
-export function Frames({ frames }: { frames: readonly Frame[] }) {
+// Frames are places in the program, innermost first; roles say what happened at each.
+export function Frames({ frames, roles }: { frames: readonly Frame[]; roles?: readonly string[] }) {
   return (
     <ol class="fleet-frames">
-      {frames.map((f) => (
-        <li title={`${f.filename}:${f.line} ${f.name}`}>{f.text}</li>
+      {frames.map((f, i) => (
+        <li title={`${f.filename}:${f.line} ${f.name}`}>
+          {roles && <span class="muted">{roles[i]?.replace('_', "'s ")}: </span>}
+          {f.text}
+        </li>
       ))}
     </ol>
   );

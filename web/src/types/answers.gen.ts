@@ -6,6 +6,7 @@ import type { Frame } from './view.gen';
 export interface Cause {
   verdict: string;
   frames: Frame[] | null;
+  roles: Role[];
   files: number;
   runs: number;
   ranks: number;
@@ -110,6 +111,7 @@ export interface QueryDocument {
   matched: number;
   total: number;
   rows: (Record<string, unknown>)[];
+  notes: string[];
 }
 
 export interface RanksDocument {
@@ -117,6 +119,8 @@ export interface RanksDocument {
   odd: OddRank[];
   launches: Launch[];
 }
+
+export type Role = 'request' | 'holder' | 'holder_caller';
 
 export interface RunGrowth {
   run: string;
