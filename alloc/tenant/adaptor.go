@@ -8,20 +8,14 @@ import (
 )
 
 // adaptor is the driver of one tenant's allocator. It asks the ledger before it
-// takes memory and passes everything on. It has all optional interfaces: without
-// a driver behind them they do what the engine does without them.
+// takes memory and passes everything on. It has all optional interfaces.
 type adaptor struct {
-	driver.Driver
+	driver.Passing
 	t       *Tenant
 	lending bool // the memory is for revocable blocks
 }
 
-var (
-	_ driver.Sequencer      = (*adaptor)(nil)
-	_ driver.Adopter        = (*adaptor)(nil)
-	_ driver.CaptureTracker = (*adaptor)(nil)
-	_ driver.ProcessLister  = (*adaptor)(nil)
-)
+var _ driver.Adopter = (*adaptor)(nil)
 
 // take gets d bytes from the ledger and then from the driver.
 func (a *adaptor) take(d uint64, get func() error) error {
@@ -113,12 +107,6 @@ func (a *adaptor) held() *hold {
 	return a.t.hold
 }
 
-func (a *adaptor) Sequence(addrs []uint64) {
-	if s, ok := a.Driver.(driver.Sequencer); ok {
-		s.Sequence(addrs)
-	}
-}
-
 func (a *adaptor) Adopt(addr, size uint64) error {
 	return a.adopt(charge(size), func(d driver.Adopter) error { return d.Adopt(addr, size) })
 }
@@ -140,22 +128,4 @@ func (a *adaptor) adopt(d uint64, pass func(driver.Adopter) error) error {
 	}
 	a.t.group.ledger.adopt(&a.t.account, d)
 	return nil
-}
-
-func (a *adaptor) Mark(addr uint64, streams []uint64) {
-	if t, ok := a.Driver.(driver.CaptureTracker); ok {
-		t.Mark(addr, streams)
-	}
-}
-
-func (a *adaptor) Passed(stream, addr uint64) bool {
-	t, ok := a.Driver.(driver.CaptureTracker)
-	return ok && t.Passed(stream, addr)
-}
-
-func (a *adaptor) Processes() ([]driver.Process, error) {
-	if p, ok := a.Driver.(driver.ProcessLister); ok {
-		return p.Processes()
-	}
-	return nil, nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/driver"
 )
 
 // loan is a revocable block.
@@ -47,7 +48,7 @@ func (t *Tenant) lendingEngine() *alloc.Allocator {
 	t.lending.Lock()
 	defer t.lending.Unlock()
 	if t.lending.engine == nil {
-		t.lending.engine = alloc.New(&adaptor{Driver: t.dev, t: t, lending: true}, alloc.WithSettings(t.engine.Settings()))
+		t.lending.engine = alloc.New(&adaptor{Passing: driver.Passing{Driver: t.dev}, t: t, lending: true}, alloc.WithSettings(t.engine.Settings()))
 		t.lending.byAddr = map[uint64]*loan{}
 	}
 	return t.lending.engine

@@ -8,18 +8,11 @@ import (
 )
 
 // adaptor is the driver of one space's allocator. It maps handles that the store
-// knows and passes everything else on. It has the optional interfaces of which the
-// engine does without the driver what they would do without it.
+// knows and passes everything else on.
 type adaptor struct {
-	driver.Driver
+	driver.Passing
 	s *Space
 }
-
-var (
-	_ driver.Sequencer      = (*adaptor)(nil)
-	_ driver.CaptureTracker = (*adaptor)(nil)
-	_ driver.ProcessLister  = (*adaptor)(nil)
-)
 
 // charge returns what a plain segment takes of a device.
 func charge(size uint64) uint64 { return (size + unit - 1) &^ (unit - 1) }
@@ -115,28 +108,4 @@ func (a *adaptor) Unreserve(addr, size uint64) error {
 		}
 	}
 	return a.Driver.Unreserve(addr, size)
-}
-
-func (a *adaptor) Sequence(addrs []uint64) {
-	if s, ok := a.Driver.(driver.Sequencer); ok {
-		s.Sequence(addrs)
-	}
-}
-
-func (a *adaptor) Mark(addr uint64, streams []uint64) {
-	if t, ok := a.Driver.(driver.CaptureTracker); ok {
-		t.Mark(addr, streams)
-	}
-}
-
-func (a *adaptor) Passed(stream, addr uint64) bool {
-	t, ok := a.Driver.(driver.CaptureTracker)
-	return ok && t.Passed(stream, addr)
-}
-
-func (a *adaptor) Processes() ([]driver.Process, error) {
-	if p, ok := a.Driver.(driver.ProcessLister); ok {
-		return p.Processes()
-	}
-	return nil, nil
 }

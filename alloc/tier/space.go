@@ -33,7 +33,7 @@ func (sp *Space) Name() string { return sp.name }
 // Driver returns the driver that the space's allocator is made over. It has the
 // optional interfaces of the store's device as far as the engine asks for them, except
 // that of taking over memory which is there already.
-func (sp *Space) Driver() driver.Driver { return &adaptor{sp.store.dev, sp} }
+func (sp *Space) Driver() driver.Driver { return &adaptor{driver.Passing{Driver: sp.store.dev}, sp} }
 
 // Attach makes the space known to the allocator that was made over its driver.
 // Without it nothing moves and nothing overflows. A space has one allocator.

@@ -196,15 +196,20 @@ func (d *Device) SetAccess(addr, size uint64) error {
 		return err
 	}
 	defer d.mu.Unlock()
-	s, _, err := d.placedIn("set access", addr, size)
-	if err != nil {
-		return err
+	_, _, err := d.setPlaced("set access", addr, size, openPages, pageMapped)
+	return err
+}
+
+// setPlaced changes the pages of the handles mapped in a range, and their state.
+func (d *Device) setPlaced(doing string, addr, size uint64, change func([]byte) error, to pageState) (s *space, at []uint64, err error) {
+	if s, at, err = d.placedIn(doing, addr, size); err != nil {
+		return nil, nil, err
 	}
-	if err := openPages(s.mem[addr-s.base:][:size]); err != nil {
-		return fmt.Errorf("host: set access at %#x: %w", addr, err)
+	if err := change(s.mem[addr-s.base:][:size]); err != nil {
+		return nil, nil, fmt.Errorf("host: %s at %#x: %w", doing, addr, err)
 	}
-	setPages(s.pages(addr, size), pageMapped)
-	return nil
+	setPages(s.pages(addr, size), to)
+	return s, at, nil
 }
 
 // UnmapPhysical takes handles out of a range. It waits for no work.
@@ -213,14 +218,10 @@ func (d *Device) UnmapPhysical(addr, size uint64) error {
 		return err
 	}
 	defer d.mu.Unlock()
-	s, at, err := d.placedIn("unmap physical", addr, size)
+	s, at, err := d.setPlaced("unmap physical", addr, size, closePages, pageEmpty)
 	if err != nil {
 		return err
 	}
-	if err := closePages(s.mem[addr-s.base:][:size]); err != nil {
-		return fmt.Errorf("host: unmap physical at %#x: %w", addr, err)
-	}
-	setPages(s.pages(addr, size), pageEmpty)
 	for _, a := range at {
 		h := s.placed[a]
 		delete(s.placed, a)
