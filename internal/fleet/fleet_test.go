@@ -173,3 +173,52 @@ func testNewer(t *testing.T, o hub.Options) {
 		}
 	}
 }
+
+// A file that is delivered again and again is set aside only if the workers that
+// began it went away: a store that was out of reach is not its fault.
+func TestBegun(t *testing.T) {
+	st := openStore(t, hub.Options{Dir: t.TempDir()})
+	files, err := filepath.Glob(makeFiles(t, t.TempDir(), 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash, err := st.AddOne(t.Context(), files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := st.file(t.Context(), hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &worker{Store: st, options: (&roleFlags{jobs: 1, maxTime: time.Hour}).options()}
+	var c *child
+	defer func() { c.end() }()
+	aside := func() bool {
+		t.Helper()
+		a, err := w.analyse(t.Context(), f, 2*maxBegun, &c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Row.Aside
+	}
+	for range maxBegun + 1 {
+		if aside() {
+			t.Fatal("a file is set aside though its workers live")
+		}
+	}
+	for i := range maxBegun {
+		gone, _, err := w.begin(t.Context(), hash, 2*maxBegun) // and no end
+		if err != nil || gone != i {
+			t.Fatalf("%d workers are gone, %v; want %d", gone, err, i)
+		}
+	}
+	if !aside() {
+		t.Error("a file with which all workers go away is not set aside")
+	}
+	if err := st.forget(t.Context(), hash); err != nil {
+		t.Fatal(err)
+	}
+	if aside() {
+		t.Error("a file that is asked about anew is still set aside")
+	}
+}

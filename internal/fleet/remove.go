@@ -92,7 +92,7 @@ func (st *Store) forget(ctx context.Context, hash string) error {
 			err = errors.Join(err, e)
 		}
 	}
-	return errors.Join(err, st.strikes.Purge(ctx, hash, 0))
+	return errors.Join(err, st.strikes.Purge(ctx, hash, 0), st.strikes.Purge(ctx, begunSubject(hash), 0))
 }
 
 // Redo has files analysed again: those with answers of an earlier version only,

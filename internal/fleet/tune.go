@@ -134,7 +134,7 @@ func (w *worker) doTune(ctx context.Context, job *hub.Job, c **child) error {
 	if _, err := w.trials.Last(ctx, job.Subject); err == nil {
 		return job.Done(ctx)
 	}
-	r, err := w.try(ctx, &t, job.Delivered, c)
+	r, err := w.try(ctx, &t, job.Subject, job.Delivered, c)
 	if err != nil {
 		return err
 	}
@@ -145,10 +145,7 @@ func (w *worker) doTune(ctx context.Context, job *hub.Job, c **child) error {
 }
 
 // try has the child try settings. It loads the file once.
-func (w *worker) try(ctx context.Context, t *tuneJob, delivered int, c **child) (tuneResult, error) {
-	if delivered > maxStrikes {
-		return tuneResult{Error: "workers die of it"}, nil
-	}
+func (w *worker) try(ctx context.Context, t *tuneJob, subject string, delivered int, c **child) (tuneResult, error) {
 	ask := task{Hash: t.Hash, Batch: t.Batch}
 	if *c == nil || (*c).loaded != t.Hash {
 		f, err := w.file(ctx, t.Hash)
@@ -165,7 +162,18 @@ func (w *worker) try(ctx context.Context, t *tuneJob, delivered int, c **child) 
 	if err := w.needChild(c); err != nil {
 		return tuneResult{}, err
 	}
+	gone, ended, err := w.begin(ctx, subject, delivered)
+	if err != nil {
+		return tuneResult{}, err
+	}
+	if gone >= maxStrikes {
+		return tuneResult{Error: "workers die of it"}, nil
+	}
 	reply, err := (*c).ask(ctx, ask)
+	var died *strike
+	if !errors.As(err, &died) { // else it counts, as if the whole of the worker had
+		ended()
+	}
 	if err != nil {
 		*c = nil
 		return tuneResult{}, err

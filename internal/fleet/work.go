@@ -31,9 +31,9 @@ type WorkOptions struct {
 // What a file may do to its workers before it is set aside.
 const (
 	maxStrikes = 3
-	// maxDeliveries is for a file that takes the whole of its worker along, so
-	// that nobody counts a strike.
-	maxDeliveries = 10
+	// maxBegun is for a file that takes the whole of its worker along, so that
+	// nobody counts a strike.
+	maxBegun = 10
 )
 
 // How long a slot waits for a file before it looks whether there are settings to
@@ -264,9 +264,6 @@ func (w *worker) analyse(ctx context.Context, f *File, delivered int, c **child)
 	if len(strikes) >= maxStrikes {
 		return failedAnalysis(fmt.Sprintf("set aside after %d tries: %s", len(strikes), strikes[len(strikes)-1]), true), nil
 	}
-	if delivered > maxDeliveries {
-		return failedAnalysis(fmt.Sprintf("set aside: %d workers went away with it", delivered-1), true), nil
-	}
 	path, remove, err := w.fetch(ctx, f, delivered)
 	var bad *refusal
 	if errors.As(err, &bad) {
@@ -279,6 +276,14 @@ func (w *worker) analyse(ctx context.Context, f *File, delivered int, c **child)
 	if err := w.needChild(c); err != nil {
 		return nil, err
 	}
+	gone, ended, err := w.begin(ctx, f.Hash, delivered)
+	if err != nil {
+		return nil, err
+	}
+	if gone >= maxBegun {
+		return failedAnalysis(fmt.Sprintf("set aside: %d workers went away with it", gone), true), nil
+	}
+	defer ended()
 	a, err := (*c).analyse(ctx, task{Path: path, Name: f.Name})
 	var s *strike
 	if errors.As(err, &s) {
@@ -294,6 +299,27 @@ func (w *worker) analyse(ctx context.Context, f *File, delivered int, c **child)
 	}
 	return a, err
 }
+
+// begin notes that a worker is at something that was delivered before, and returns
+// how many were and went away. A delivery alone tells nothing: the store may have
+// been out of reach, or its disk full. Whoever comes to an end, in whatever way,
+// calls ended.
+func (w *worker) begin(ctx context.Context, what string, delivered int) (gone int, ended func(), err error) {
+	if delivered <= maxStrikes {
+		return 0, func() {}, nil
+	}
+	subject := begunSubject(what)
+	gone, err = read[int](ctx, w.strikes, subject)
+	if errors.Is(err, hub.ErrNone) {
+		err = nil
+	}
+	if err == nil {
+		err = replace(ctx, w.strikes, subject, gone+1)
+	}
+	return gone, func() { w.strikes.Purge(context.WithoutCancel(ctx), subject, 0) }, err // one that stays counts once more
+}
+
+func begunSubject(what string) string { return what + "_begun" }
 
 func (w *worker) child() childOptions {
 	procs := max(1, runtime.NumCPU()/max(1, w.options.Jobs))
