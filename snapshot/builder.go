@@ -35,6 +35,7 @@ type builder struct {
 	reserved    uint64             // bytes of all segments
 	moved       uint64             // bytes of all events
 	shared      map[pickle.Value]expanded
+	long        map[trace.StringID]bool // texts above maxText
 
 	// problem is the first dictionary that looks like one of the known things
 	// and is not. It matters if that is missed later.
@@ -51,7 +52,7 @@ func newBuilder(limits Limits) *builder {
 	b := &builder{
 		limits: limits, strings: newStrings(), stacks: trace.NewStacks(), offset: func() int64 { return 0 },
 		pairIDs: map[[2]pickle.Value]int{}, frameExtras: map[string]int32{},
-		shared: map[pickle.Value]expanded{},
+		shared: map[pickle.Value]expanded{}, long: map[trace.StringID]bool{},
 	}
 	b.machine = pickle.NewMachine(b, limits.pickle())
 	return b
@@ -62,7 +63,11 @@ func (b *builder) Intern(text []byte) (uint32, error) {
 	if b.strings.Len() == math.MaxUint32 {
 		return 0, fmt.Errorf("more than %d different texts", math.MaxUint32)
 	}
-	return uint32(b.strings.Intern(text)), nil
+	id := b.strings.Intern(text)
+	if len(text) > maxText {
+		b.long[id] = true
+	}
+	return uint32(id), nil
 }
 
 // Text is part of pickle.Hook.
@@ -190,8 +195,8 @@ func (b *builder) size(rec uint8, key trace.StringID, v pickle.Value) (uint64, e
 
 // text returns the value of a field that must be a text.
 func (b *builder) text(rec uint8, key trace.StringID, v pickle.Value) (trace.StringID, error) {
-	if id, ok := b.optionalText(v); ok {
-		return id, nil
+	if id, ok, err := b.optionalText(rec, key, v); ok || err != nil {
+		return id, err
 	}
 	return 0, &fieldError{rec, key, b.machine.KindOf(v).String(), "a text"}
 }

@@ -39,9 +39,9 @@ func (b *builder) event(s *shape, pairs []pickle.Value) (pickle.Value, error) {
 			t, err = b.bits(recEvent, key, v)
 			ev.Time = int64(t)
 		case keyCompile:
-			ev.Compile, ok = b.optionalText(v)
+			ev.Compile, ok, err = b.optionalText(recEvent, key, v)
 		case keyMeta:
-			ev.Meta, ok = b.optionalText(v)
+			ev.Meta, ok, err = b.optionalText(recEvent, key, v)
 		case keyFrames:
 			ev.Stack, ok = b.stack(v)
 			if !ok {
@@ -81,17 +81,29 @@ func (b *builder) event(s *shape, pairs []pickle.Value) (pickle.Value, error) {
 	return pickle.MakeRecord(recEvent, row), nil
 }
 
+// maxText is the longest text that is looked at. Frames and annotations have a few
+// hundred bytes; answers repeat them.
+const maxText = 1 << 20
+
 // optionalText returns the value of a field that should be a text. Bytes count
 // as one: that is how they are written back.
-func (b *builder) optionalText(v pickle.Value) (trace.StringID, bool) {
-	id, ok := v.AsString()
+func (b *builder) optionalText(rec uint8, key trace.StringID, v pickle.Value) (trace.StringID, bool, error) {
+	n, ok := v.AsString()
 	if !ok {
-		id, ok = v.AsBytes()
+		n, ok = v.AsBytes()
 	}
 	if !ok {
-		return trace.NoString, false
+		return trace.NoString, false, nil
 	}
-	return trace.StringID(id), true
+	id := trace.StringID(n)
+	if b.long[id] {
+		return 0, false, tooLong(rec, key, b.strings.Text(id), maxText)
+	}
+	return id, true, nil
+}
+
+func tooLong(rec uint8, key trace.StringID, text string, most int) error {
+	return &fieldError{rec, key, fmt.Sprintf("a text of %d bytes", len(text)), fmt.Sprintf("one of up to %d: %s", most, damaged)}
 }
 
 // maxAction is the longest name of an action. Those of PyTorch have 14 letters.
@@ -108,7 +120,7 @@ func (b *builder) action(v pickle.Value) (trace.Action, error) {
 	}
 	name := b.strings.Text(id)
 	if len(name) > maxAction {
-		return 0, &fieldError{recEvent, keyAction, fmt.Sprintf("a text of %d bytes", len(name)), fmt.Sprintf("one of up to %d: %s", maxAction, damaged)}
+		return 0, tooLong(recEvent, keyAction, name, maxAction)
 	}
 	return b.events.ActionNamed(name)
 }

@@ -107,6 +107,7 @@ func TestHostile(t *testing.T) {
 		{"traces that are none", `{"device_traces": 5}`, `"device_traces" is an int instead of a list`},
 		{"events that are none", `{"device_traces": [[{"action": "alloc", "size": "big"}]]}`, `an event has a "size" that is a str instead of an integer`},
 		{"a long action", `{"device_traces": [[{"action": "` + strings.Repeat(`\ud83d`, 1000) + `", "size": 1}]]}`, `an event has a "action" that is a text of 3000 bytes instead of one of up to 1024`},
+		{"long metadata", `{"device_traces": [[{"action": "alloc", "size": 1, "user_metadata": "` + strings.Repeat(`\ud83d`, 1<<19) + `"}]]}`, `an event has a "user_metadata" that is a text of 1572864 bytes`},
 		{"JSON without comma", `{"segments": [1 2]}`, "at byte 16: '2' where a comma or the end of '[' is expected"},
 		{"JSON with a bad word", `{"segments": nul}`, `"nul" is no value`},
 		{"JSON with a bad escape", `{"segments": "\x"}`, "is no escape in a text"},
@@ -306,12 +307,26 @@ func zst(t *testing.T, data []byte) string {
 	return string(w.EncodeAll(data, nil))
 }
 
+// A file name that is longer than any makes no frame, since answers would repeat it.
+func TestLongFrame(t *testing.T) {
+	for n, depth := range map[int]int{maxText: 1, maxText + 1: 0} {
+		f, err := read1([]byte(`{"device_traces": [[{"action": "alloc", "addr": 512, "size": 1, "frames": [{"name": "f", "line": 1, "filename": "` + strings.Repeat("x", n) + `"}]}]]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr := f.Traces[0]
+		if got := len(tr.Stacks.Frames(tr.Events.At(0).Stack)); got != depth {
+			t.Errorf("a file name of %d bytes: %d frames instead of %d", n, got, depth)
+		}
+	}
+}
+
 // The time to read a text is proportional to its length, whatever is in it: what is
 // looked at again and again would make this take minutes.
 func TestLongTexts(t *testing.T) {
 	for _, piece := range []string{"a", `\n`, `\\`, `a\"`, `\u0041`, `\ud83d\ude00`} {
 		text := strings.Repeat(piece, 8_000_000/len(piece))
-		f, err := read1([]byte(`{"device_traces": [[{"action": "alloc", "addr": 0, "size": 1, "user_metadata": "` + text + `"}]]}`))
+		f, err := read1([]byte(`{"device_traces": [[{"action": "alloc", "addr": 0, "size": 1, "odd": "` + text + `"}]]}`))
 		if err != nil {
 			t.Errorf("%s: %v", piece, err)
 			continue
@@ -320,7 +335,7 @@ func TestLongTexts(t *testing.T) {
 		if err := json.Unmarshal([]byte(`"`+text+`"`), &want); err != nil {
 			t.Fatal(err)
 		}
-		if got := f.Traces[0].Strings.Text(f.Traces[0].Events.At(0).Meta); got != want {
+		if got, _ := f.Traces[0].Events.Extra[0].Get("odd").(string); got != want {
 			t.Errorf("%s: %d bytes instead of %d", piece, len(got), len(want))
 		}
 	}

@@ -71,8 +71,12 @@ func dict(pairs ...any) *Dict {
 func longText(r *rand.Rand) ([]byte, string) {
 	piece := []string{`\n`, `\u0041`, `\\`, `a\"`, `\ud83d\ude00`, `\ud83d`, "ä"}[r.IntN(7)]
 	n := []int{1000, 300_000, 4_000_000}[r.IntN(3)]
-	where := []string{"user_metadata", "odd", "action"}[r.IntN(3)]
-	text := fmt.Sprintf(`{"device_traces": [[{"action": "alloc", "addr": 1, "size": 512, "stream": 0, %q: "%s"}]], "segments": []}`, where, strings.Repeat(piece, n))
+	where := []string{"user_metadata", "odd", "action", "filename"}[r.IntN(4)]
+	field := fmt.Sprintf(`%q: "%s"`, where, strings.Repeat(piece, n))
+	if where == "filename" {
+		field = `"frames": [{"name": "f", "line": 1, ` + field + `}]`
+	}
+	text := `{"device_traces": [[{"action": "alloc", "addr": 1, "size": 512, "stream": 0, ` + field + `}]], "segments": []}`
 	return []byte(text), fmt.Sprintf("%d times %s in %s", n, piece, where)
 }
 
