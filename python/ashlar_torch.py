@@ -982,7 +982,8 @@ class _Tiers:
         report = self.answers.ashlar.move(name, device, *args)
         if report is None:
             torch = self.answers.torch
-            raise getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)("ashlar_torch: %s: %s" % (what, self.answers.ashlar.why()))
+            error = getattr(torch, "OutOfMemoryError", None) or torch.cuda.OutOfMemoryError
+            raise error("ashlar_torch: %s: %s" % (what, self.answers.ashlar.why()))
         return report
 
     def cold(self, things):
@@ -1079,8 +1080,9 @@ def park(what, keep=True, device=None):
     bytes of the device that became free, cached memory included.
 
     what: the name of a region; or tensors, a module (with its buffers and gradients), an
-    optimizer (its state), or a list or dict of those. Of tensors whole pages of 2 MiB move,
-    and only if all of them in a page are named: regions have pages of their own.
+    optimizer (its state), or a list or dict of those. Of tensors whole pages move, of 2 MiB
+    for tensors below 1 MiB and of 20 MiB for others, and only if all tensors in a page are
+    named: regions have pages of their own.
     keep=False, for regions only, drops the contents: nothing may touch them until
     restore(). What was kept can be used while it is parked, slowly.
 

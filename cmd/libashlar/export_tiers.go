@@ -28,13 +28,17 @@ func ashlarGoRegionDelete(device C.int, name *C.char, text **C.char) C.int {
 func moved(r tier.Report, err error, report, text **C.char) C.int {
 	if err == nil {
 		*report = C.CString(reportText(r))
-		return codeOK
 	}
-	code(err, text)
+	return code(err, text)
+}
+
+// cameBack is the answer of a call that needs device memory, and may find too little.
+func cameBack(r tier.Report, err error, report, text **C.char) C.int {
+	c := moved(r, err, report, text)
 	if errors.Is(err, driver.ErrOutOfMemory) {
 		return codeOOM
 	}
-	return codeFailed
+	return c
 }
 
 //export ashlarGoPark
@@ -46,7 +50,7 @@ func ashlarGoPark(device C.int, name *C.char, keep C.int, report, text **C.char)
 //export ashlarGoRestore
 func ashlarGoRestore(device C.int, name *C.char, report, text **C.char) C.int {
 	r, err := lib().restore(int(device), C.GoString(name))
-	return moved(r, err, report, text)
+	return cameBack(r, err, report, text)
 }
 
 // addresses are blocks as C gives them.
@@ -57,7 +61,10 @@ func addresses(blocks unsafe.Pointer, count C.size_t) []uint64 {
 //export ashlarGoMoveBlocks
 func ashlarGoMoveBlocks(device C.int, blocks unsafe.Pointer, count C.size_t, out C.int, report, text **C.char) C.int {
 	r, err := lib().moveBlocks(int(device), addresses(blocks, count), out != 0)
-	return moved(r, err, report, text)
+	if out != 0 {
+		return moved(r, err, report, text)
+	}
+	return cameBack(r, err, report, text)
 }
 
 //export ashlarGoCold

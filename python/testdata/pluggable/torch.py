@@ -293,3 +293,57 @@ def take(size, stream=None, index=0):
 def drop(block):
     address, size, stream = block
     _allocator.free(address, size, 0, stream)
+
+
+class Tensor:
+    """A tensor of bytes that is its own storage."""
+
+    def __init__(self, size, index=0):
+        self.block, self.device, self.grad = take(size, index=index), device("cuda:%d" % index), None
+
+    def untyped_storage(self):
+        return self
+
+    def data_ptr(self):
+        return self.block[0]
+
+    def free(self):
+        drop(self.block)
+
+
+class OutOfMemoryError(RuntimeError):
+    pass
+
+
+cuda.synchronize = lambda device=None: calls.append(("synchronize", device))
+
+
+# torch.optim
+
+
+class _Hook:
+    def __init__(self, function):
+        _hooks.append(function)
+        self.remove = lambda: _hooks.remove(function)
+
+
+class Optimizer:
+    """Its state, as large as its parameters, appears at the first step."""
+
+    def __init__(self, parameters):
+        self.param_groups, self.state = [{"params": parameters}], {}
+
+    def step(self):
+        for p in self.param_groups[0]["params"]:
+            if p not in self.state:
+                self.state[p] = {"exp_avg": Tensor(p.block[1]), "step": 1}
+        for hook in list(_hooks):
+            hook(self, (), {})
+
+
+_hooks = []
+optim = types.ModuleType("torch.optim")
+optim.optimizer = types.ModuleType("torch.optim.optimizer")
+optim.optimizer.register_optimizer_step_post_hook = _Hook
+optim.Optimizer = Optimizer
+sys.modules.update({"torch.optim": optim, "torch.optim.optimizer": optim.optimizer})

@@ -1,0 +1,285 @@
+"""Tests of the tiers of ashlar_torch.py without a GPU: torch is a fake, the library is the
+real one over the stand-in for NVIDIA's driver, whose device memory is memory of this
+process: the bytes can be looked at."""
+import atexit
+import functools
+import glob
+import os
+import shutil
+import subprocess
+import tempfile
+import textwrap
+import unittest
+
+from recorder_case import HERE
+from torch_case import MIB, JobCase
+
+
+@functools.lru_cache(maxsize=None)
+def driver():
+    """The path of the stand-in, built once."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
+    path = os.path.join(folder, "libfakecuda.so")
+    sources = glob.glob(os.path.join(os.path.dirname(HERE), "driver", "cuda", "cudatest", "fakecuda", "*.c"))
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-std=gnu11", "-pthread", "-Wl,-Bsymbolic", "-o", path, *sources], check=True)
+    return path
+
+
+START = textwrap.dedent("""
+    import ctypes, os, threading
+    MIB = 1 << 20
+    def write(t, value):
+        ctypes.memset(t.data_ptr(), value, t.block[1])
+        return t
+    def holds(t, value):
+        return ctypes.string_at(t.data_ptr(), t.block[1]) == bytes([value]) * t.block[1]
+    def reserved():
+        return torch.cuda.memory_reserved()
+    def ours(key):
+        return torch.cuda.memory_stats()["ashlar." + key]
+    def refused(call, want, kind=RuntimeError):
+        try:
+            call()
+        except kind as e:
+            assert want in str(e), e
+        else:
+            raise AssertionError(want)
+    class Module:
+        def __init__(self, *parameters, buffers=()):
+            self.ps, self.bs = parameters, buffers
+        def parameters(self):
+            return iter(self.ps)
+        def buffers(self):
+            return iter(self.bs)
+    accept = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_void_p)(lambda ctx, stream: not stream)
+    def capture(begin):
+        so = ashlar_torch._answers.ashlar.so
+        if begin:
+            assert so.ashlar_front_begin_pool(0, ctypes.c_uint64(1), ctypes.c_uint64(2), accept, None) == 0
+        else:
+            assert so.ashlar_front_end_pool(0, ctypes.c_uint64(1), ctypes.c_uint64(2)) == 0
+""")
+
+
+class TestTiers(JobCase):
+    maxDiff = None
+
+    def run_job(self, text, memory=512, stderr=None, **environment):
+        environment = dict(dict(ASHLAR_DRIVER="cuda", ASHLAR_LIBCUDA=driver(), ASHLAR_LIBNVML=driver(), FAKECUDA_CONTEXT="0",
+                                FAKECUDA_MEMORY=str(memory * MIB)), **environment)
+        text = START + textwrap.dedent(text)
+        if stderr is None:
+            return self.job(text, **environment)
+        done = self.start("-c", "import ashlar_torch, torch\n" + text, **environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, stderr)
+        return done.stderr
+
+    def test_region(self):
+        self.run_job("""
+            outside = write(torch.Tensor(30 * MIB), 9)
+            with ashlar_torch.region("actor") as actor:
+                tensors = [write(torch.Tensor(size), i + 1) for i, size in enumerate((1000, 3 * MIB, 25 * MIB, 40 * MIB))]
+                with ashlar_torch.region("inner"):
+                    inner = write(torch.Tensor(21 * MIB), 8)
+                again = write(torch.Tensor(21 * MIB), 7)
+                thread = threading.Thread(target=lambda: tensors.append(write(torch.Tensor(22 * MIB), 5)))
+                thread.start()
+                thread.join()
+            before, pointers = reserved(), [t.data_ptr() for t in tensors]
+            assert actor.stats()["device_bytes"] >= 89 * MIB and before == sum(map(sum, [[
+                r["device_bytes"] for r in ashlar_torch._answers.ashlar.tiers(0)["regions"]]])) + 60 * MIB, (before, actor.stats())
+            freed = ashlar_torch.park("actor")
+            assert 90 * MIB <= freed == before - reserved() and ours("host_bytes") >= 89 * MIB, (freed, before, reserved())
+            assert all(holds(t, i + 1) for i, t in enumerate(tensors))  # what was kept can be used
+            write(tensors[2], 33)
+            assert ashlar_torch.park("actor") == 0
+            assert ashlar_torch.restore("actor") == freed or ashlar_torch.restore("actor") == 0
+            assert reserved() == before and ours("host_bytes") == 0 and ours("moves") >= 2 and ours("move_seconds") > 0
+            assert [t.data_ptr() for t in tensors] == pointers
+            assert [holds(t, v) for t, v in zip(tensors, (1, 2, 33, 4, 5))] == [True] * 5 and holds(outside, 9) and holds(inner, 8) and holds(again, 7)
+            refused(actor.close, "in use")
+            for t in [*tensors[:4], again]:  # anybody frees, and the region gets it back
+                t.free()
+            actor.close()
+            assert "actor" not in [r["name"] for r in ashlar_torch._answers.ashlar.tiers(0)["regions"]]
+        """)
+
+    def test_rounds(self):
+        self.run_job("""
+            with ashlar_torch.region("a"):
+                t = [write(torch.Tensor(20 * MIB), i) for i in range(5)]
+            figures = set()
+            for n in range(30):
+                assert ashlar_torch.park("a") == 100 * MIB
+                assert ashlar_torch.restore("a") == 100 * MIB
+                figures.add((reserved(), ours("host_kept_bytes"), torch.cuda.memory_allocated()))
+                x = torch.Tensor(20 * MIB)
+                x.free()
+            assert len(figures) <= 2, figures
+            assert all(holds(x, i) for i, x in enumerate(t))
+        """)
+
+    def test_tensors(self):
+        self.run_job("""
+            a, b = (write(torch.Tensor(40 * MIB), v) for v in (1, 2))
+            small = write(torch.Tensor(10 * MIB), 3)
+            beside = write(torch.Tensor(10 * MIB), 4)  # in the same page of 20 MiB
+            assert ashlar_torch.park(small) == 0 and ashlar_torch.park([small, {"x": beside}]) == 20 * MIB
+            net = Module(a, buffers=[b])
+            a.grad = write(torch.Tensor(20 * MIB), 6)
+            opt = torch.optim.Optimizer([a])
+            opt.step()
+            state = write(opt.state[a]["exp_avg"], 5)
+            assert ashlar_torch.park(net) == 100 * MIB and ashlar_torch.park(opt) == 40 * MIB
+            assert ashlar_torch.park(state) == 0 and ours("host_bytes") == 160 * MIB
+            assert ashlar_torch.restore([net, opt]) == 140 * MIB and ashlar_torch.restore(small) == 20 * MIB
+            assert [holds(t, v) for t, v in ((a, 1), (b, 2), (small, 3), (beside, 4), (state, 5), (a.grad, 6))] == [True] * 6
+            assert ours("host_bytes") == 0 and [c for c in torch.calls if c[0] == "synchronize"]
+        """)
+
+    def test_dropped(self):
+        self.run_job("""
+            with ashlar_torch.region("kv") as kv:
+                t = write(torch.Tensor(40 * MIB), 1)
+            assert not ashlar_torch.dropped(t)
+            assert ashlar_torch.park("kv", keep=False) == 40 * MIB and ours("host_bytes") == 0 and ours("dropped_bytes") == 40 * MIB
+            assert ashlar_torch.dropped([t]) and kv.stats()["dropped"]
+            refused(kv.__enter__, "parked and not kept")
+            refused(lambda: ashlar_torch.park(t), "restore the region first")
+            assert ashlar_torch.restore("kv") == 40 * MIB and not ashlar_torch.dropped(t)
+            assert holds(write(t, 2), 2)
+            with kv:
+                more = torch.Tensor(20 * MIB)
+            ashlar_torch.park("kv", keep=False)
+            t.free()  # may go while it is dropped
+            more.free()
+            ashlar_torch.restore("kv")
+            kv.close()
+        """)
+
+    def test_refused(self):
+        self.run_job("""
+            t = write(torch.Tensor(20 * MIB), 1)
+            refused(lambda: ashlar_torch.park(t, keep=False), "for regions only", ValueError)
+            refused(lambda: ashlar_torch.park([]), "no tensor", ValueError)
+            refused(lambda: ashlar_torch.park("nobody"), "has no region")
+            refused(lambda: ashlar_torch.restore("nobody"), "has no region")
+            refused(ashlar_torch.region("").__enter__, "needs a name")
+            gone = torch.Tensor(20 * MIB)
+            gone.block = (1 << 40, *gone.block[1:])
+            refused(lambda: ashlar_torch.park(gone), "no block")
+            class Elsewhere(torch.Tensor):
+                def __init__(self):
+                    self.device = torch.device("cpu")
+            refused(lambda: ashlar_torch.cold(gone), "no block")
+            ashlar_torch.cold([t, Elsewhere()])
+            with ashlar_torch.region("big"):
+                big = [write(torch.Tensor(20 * MIB), i) for i in range(4)]
+            refused(lambda: ashlar_torch.park("big"), "host")
+            assert all(holds(x, i) for i, x in enumerate(big))
+            ashlar_torch.restore("big")
+            assert ours("host_bytes") == 0 and reserved() == 120 * MIB
+            try:
+                with ashlar_torch.region("big"):
+                    raise KeyError
+            except KeyError:
+                pass
+            outside = torch.Tensor(20 * MIB)
+            assert ashlar_torch.region("big").stats()["device_bytes"] == 80 * MIB
+        """, ASHLAR_CONF="host_limit:40MiB")
+        self.run_job("""
+            refused(ashlar_torch.region("a").__enter__, "tiers:True")
+            refused(lambda: ashlar_torch.park("a"), "tiers:True")
+            assert ours("host_bytes") == 0
+        """, ASHLAR_CONF="tiers:False")
+
+    def test_capture(self):
+        self.run_job("""
+            with ashlar_torch.region("a"):
+                t = write(torch.Tensor(20 * MIB), 1)
+            capture(True)
+            graph = write(torch.Tensor(20 * MIB), 2)
+            refused(lambda: ashlar_torch.park("a"), "captured into a CUDA graph")
+            refused(lambda: ashlar_torch.park(t), "captured into a CUDA graph")
+            assert not torch.calls, torch.calls  # waiting would have broken the capture
+            capture(False)
+            refused(lambda: ashlar_torch.park(graph), "belong to captured graphs")
+            assert ashlar_torch.park("a") == 20 * MIB and holds(t, 1) and holds(graph, 2)
+            import types
+            torch.distributed = types.SimpleNamespace(is_available=lambda: True, is_initialized=lambda: True, get_backend=lambda: "nccl")
+            refused(lambda: ashlar_torch.restore("a"), "NCCL_GRAPH_REGISTER=0")
+            os.environ["NCCL_GRAPH_REGISTER"] = "0"
+            ashlar_torch.restore("a")
+        """)
+
+    def test_full_at_restore(self):
+        self.run_job("""
+            with ashlar_torch.region("a"):
+                t = [write(torch.Tensor(20 * MIB), i) for i in range(5)]
+            ashlar_torch.park("a")
+            hogs = [torch.Tensor(20 * MIB) for _ in range(6)]
+            refused(lambda: ashlar_torch.restore("a"), "out of memory", torch.OutOfMemoryError)
+            assert all(holds(x, i) for i, x in enumerate(t))
+            for hog in hogs[:4]:
+                hog.free()  # cached: a restore may have it
+            ashlar_torch.restore("a")
+            assert all(holds(x, i) for i, x in enumerate(t)) and ours("host_bytes") == 0
+        """, memory=140)
+
+    def test_overflow(self):
+        said = self.run_job("""
+            first = [write(torch.Tensor(20 * MIB), i) for i in range(4)]
+            over = [write(torch.Tensor(20 * MIB), 10 + i) for i in range(3)]
+            assert reserved() == 80 * MIB and ours("host_bytes") == 60 * MIB and ours("overflows") == 3, torch.cuda.memory_stats()
+            so, p = ashlar_torch._answers.ashlar.so, ctypes.c_void_p()
+            assert so.ashlar_front_malloc(ctypes.c_size_t(30 * MIB), 0, None, ctypes.byref(p)) == 1  # more than overflow allows
+            for t in first[:3]:
+                t.free()
+            torch.cuda.empty_cache()
+            for _ in range(100):  # as much at a time as the budget of a step allows
+                ashlar_torch.step()
+                if ours("host_bytes") == 0:
+                    break
+            assert ours("host_bytes") == 0 and reserved() <= 80 * MIB, torch.cuda.memory_stats()
+            assert holds(first[3], 3) and all(holds(t, 10 + i) for i, t in enumerate(over))
+        """, memory=80, stderr=r"^ashlar: device 0 is full: 20\.00 MiB .*GB/s.* It was asked for at <string>:\d+ \(", ASHLAR_CONF="overflow:64MiB")
+        self.assertEqual(said.count("\n"), 1, said)
+
+    def test_optimizers_are_marks(self):
+        self.run_job("""
+            p = [write(torch.Tensor(20 * MIB), i) for i in range(2)]
+            opt = torch.optim.Optimizer(p)
+            opt.step()
+            for q in p:
+                write(opt.state[q]["exp_avg"], 7)
+            x = write(torch.Tensor(20 * MIB), 9)  # does not fit: an activation of this step
+            assert ours("host_bytes") == 20 * MIB and ours("moves") == 0
+            x.free()
+            opt.step()  # the state is cold: it goes, and the next step's activation has room
+            assert ours("host_bytes") == 20 * MIB and ours("moves") == 1, torch.cuda.memory_stats()
+            x = write(torch.Tensor(20 * MIB), 9)
+            assert ours("host_bytes") == 20 * MIB and ours("overflows") == 1
+            assert all(holds(q, i) for i, q in enumerate(p)) and holds(x, 9) and all(holds(opt.state[q]["exp_avg"], 7) for q in p)
+        """, memory=80, stderr="device 0 is full", ASHLAR_CONF="overflow:64MiB")
+
+    def test_fork_and_exit(self):
+        self.run_job("""
+            with ashlar_torch.region("a"):
+                t = write(torch.Tensor(20 * MIB), 1)
+            ashlar_torch.park("a")
+            child = os.fork()
+            if child == 0:
+                refused(lambda: ashlar_torch.park("a"), "forked")
+                refused(lambda: ashlar_torch.restore(t), "forked")
+                refused(lambda: ashlar_torch.region("a").__enter__(), "forked")
+                os._exit(5)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+            assert holds(t, 1)
+            entered = ashlar_torch.region("a").__enter__()  # never left; parked at the end
+        """)
+
+
+if __name__ == "__main__":
+    unittest.main()
