@@ -110,7 +110,7 @@ func (sp *Space) stockFor(chosen func(*alloc.Granule) bool) {
 	need := map[uint64]int{}
 	engine.Placer().Look(func(pl *alloc.Placement) {
 		pl.Granules(func(g *alloc.Granule) bool {
-			if g.Place == alloc.OnDevice && g.Live > 0 && !g.Private && chosen(g) {
+			if g.Place == alloc.OnDevice && g.Live > 0 && !g.Private && !sp.pinned(g) && chosen(g) {
 				need[g.Size]++
 			}
 			return true

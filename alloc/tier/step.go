@@ -89,9 +89,10 @@ func (sp *Space) endStep(r *Report) (pressed bool, err error) {
 		l.mu.Lock()
 		room := min(sp.overflow-min(sp.overflow, sp.host), l.hostLimit-min(l.hostLimit, l.hostTaken()-l.keptBytes))
 		l.mu.Unlock()
-		evicted, err := sp.evict(0, min(idle, room))
+		missing := idle - min(idle, s.free(sp))
+		evicted, err := sp.evict(0, min(missing, room))
 		r.add(evicted)
-		if err != nil || evicted.Freed < idle {
+		if err != nil || evicted.Freed < missing {
 			return pressed, err // the next step overflows again, and finds the memory there
 		}
 	}
