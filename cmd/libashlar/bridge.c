@@ -112,12 +112,13 @@ bool front_inside(int device, int by) {
 
 bool front_bind(int device, uint64_t stream, int slot) {
     struct bindings *b = bindings_of(device);
-    if (b == NULL) return false;
+    struct front *f = front_known(slot);
+    if (b == NULL || (f == NULL && (f = front_make(slot, device)) == NULL)) return false;
     for (uint32_t i = bound_place(stream + 1);; i = (i + 1) % FRONT_BOUND) {
         const uint64_t key = atomic_load_explicit(&b->at[i].key, memory_order_relaxed);
         if (key != 0 && key != stream + 1) continue;
         if (key == 0 && 2 * b->used++ >= FRONT_BOUND) return false; /* searches end at a free place */
-        atomic_store_explicit(&b->at[i].slot, (uint32_t)slot, memory_order_relaxed);
+        atomic_store_explicit(&b->at[i].front, f, memory_order_relaxed);
         atomic_store_explicit(&b->at[i].key, stream + 1, memory_order_release);
         return true;
     }
@@ -125,10 +126,10 @@ bool front_bind(int device, uint64_t stream, int slot) {
 
 void front_unbind(int device, int slot) {
     struct bindings *b = atomic_load_explicit(&front_bindings[device], memory_order_relaxed);
-    if (b == NULL) return;
+    struct front *gone = front_known(slot), *f = front_known(device); /* the first has the second's lock */
+    if (b == NULL || gone == NULL) return;
     for (uint32_t i = 0; i < FRONT_BOUND; i++)
-        if (atomic_load_explicit(&b->at[i].slot, memory_order_relaxed) == (uint32_t)slot)
-            atomic_store_explicit(&b->at[i].slot, (uint32_t)device, memory_order_relaxed);
+        if (atomic_load_explicit(&b->at[i].front, memory_order_relaxed) == gone) atomic_store_explicit(&b->at[i].front, f, memory_order_relaxed);
 }
 
 void front_waiting(int device, const struct reply *r) {

@@ -38,17 +38,21 @@ struct front *front_make(int slot, int device) {
     }
     struct front *of = NULL;
     if (slot != device && (of = front_known(device)) == NULL && (of = front_make(device, device)) == NULL) return NULL;
-    struct front *f = mmap(NULL, sizeof *f, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (f == MAP_FAILED) {
+    /* Each begins at another place of its page: threads go from front to front, and
+     * addresses with the same low bits are taken for each other by the processor. */
+    const size_t shift = (size_t)slot % 16 * 256;
+    char *pages = mmap(NULL, sizeof(struct front) + shift, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) {
         error_set(ASHLAR_FAILED, "no host memory for the front cache");
         return NULL;
     }
+    struct front *f = (struct front *)(pages + shift);
     f->slot = (uint8_t)slot;
     f->lock = of != NULL ? of->lock : &f->own;
     f->off = 1; /* until Go has set the device up */
     struct front *other = NULL;
     if (atomic_compare_exchange_strong(&fronts[slot], &other, f)) return f;
-    munmap(f, sizeof *f);
+    munmap(pages, sizeof *f + shift);
     return other;
 }
 
@@ -193,14 +197,23 @@ static __attribute__((noinline)) int miss(struct front *f, int device, uint64_t 
     return error_take(code, reply.text);
 }
 
+/* The front of a device, or of this thread's region, at its first request; those that
+ * streams are bound to are there. */
+static __attribute__((noinline, cold)) struct front *first_request(int device) {
+    if ((unsigned)device >= FRONT_DEVICES) {
+        no_device(device);
+        return NULL;
+    }
+    const int region = thread_region(device);
+    return front_make(region != 0 ? region : device, device);
+}
+
 int ashlar_front_malloc(size_t size, int device, void *stream, void **out) {
     *out = NULL;
     if (!gate_open()) return gate_refuse();
     if (size == 0) return ASHLAR_OK;
-    const int slot = front_slot(device, (uint64_t)stream);
-    if (__builtin_expect(slot < 0, 0)) return no_device(device);
-    struct front *f = front_known(slot);
-    if (__builtin_expect(f == NULL, 0) && (f = front_make(slot, device)) == NULL) return ASHLAR_FAILED;
+    struct front *f = front_of(device, (uint64_t)stream);
+    if (__builtin_expect(f == NULL, 0) && (f = first_request(device)) == NULL) return ASHLAR_FAILED;
     lock_lock(f->lock);
     if (__builtin_expect(!f->off && !f->waiting, 1)) {
         uint32_t id = stack_redo(f, size, (uint64_t)stream);

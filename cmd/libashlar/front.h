@@ -186,7 +186,7 @@ static inline struct front *front_known(int slot) {
  * taken and never given back; a stream may move to another slot. */
 struct bound {
     _Atomic uint64_t key; /* stream + 1; 0 for a free place */
-    _Atomic uint32_t slot;
+    _Atomic(struct front *) front;
 };
 struct bindings {
     uint32_t used;
@@ -200,19 +200,19 @@ int thread_region(int device);
 
 static inline uint32_t bound_place(uint64_t key) { return (uint32_t)(key * 0x9E3779B97F4A7C15ull >> 32) % FRONT_BOUND; }
 
-/* The slot that serves a device's stream; -1 if there is no such device. */
-static inline int front_slot(int device, uint64_t stream) {
-    if (__builtin_expect((unsigned)device >= FRONT_DEVICES, 0)) return -1;
+/* The front that serves a device's stream; NULL if there is none yet, or no such device. */
+static inline struct front *front_of(int device, uint64_t stream) {
+    if (__builtin_expect((unsigned)device >= FRONT_DEVICES, 0)) return NULL;
     struct bindings *b = atomic_load_explicit(&front_bindings[device], memory_order_acquire);
-    if (__builtin_expect(b == NULL, 1)) return device;
+    if (__builtin_expect(b == NULL, 1)) return front_known(device);
     if (atomic_load_explicit(&b->inside, memory_order_relaxed) != 0) {
         const int region = thread_region(device);
-        if (region != 0) return region;
+        if (region != 0) return front_known(region);
     }
     for (uint32_t i = bound_place(stream + 1);; i = (i + 1) % FRONT_BOUND) {
         const uint64_t key = atomic_load_explicit(&b->at[i].key, memory_order_acquire);
-        if (key == stream + 1) return (int)atomic_load_explicit(&b->at[i].slot, memory_order_relaxed);
-        if (key == 0) return device;
+        if (key == stream + 1) return atomic_load_explicit(&b->at[i].front, memory_order_relaxed);
+        if (key == 0) return front_known(device);
     }
 }
 
