@@ -162,6 +162,9 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &invalid):
 		value := strconv.Quote(invalid.GetValue())
 		cause := strings.TrimPrefix(errors.Unwrap(invalid).Error(), value+": ") // some repeat it
+		if kind := invalid.GetFlag().Value.Type(); kind == "int" {
+			cause = "write a whole number"
+		}
 		return fmt.Errorf("--%s %s: %s", invalid.GetFlag().Name, value, cause)
 	}
 	return err

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -41,7 +43,25 @@ func addJSONFlag(cmd *cobra.Command, asJSON *bool) {
 	cmd.Flags().BoolVar(asJSON, "json", false, "print one JSON document")
 }
 
-// fleet opens the fleet.
+// known opens a fleet that is there, for those who only ask: a folder with a wrong
+// name is not made.
+func (o *storeFlags) known(ctx context.Context, f func(*fleet.Store) error) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	if o.hub == "" {
+		dir, err := o.folder()
+		if err != nil {
+			return failure{err}
+		}
+		if _, err := os.Stat(dir); err == nil && !hub.Exists(dir) || errors.Is(err, os.ErrNotExist) {
+			return failure{fmt.Errorf("there is no fleet in %s: check --dir, or make one with ashlar fleet add", dir)}
+		}
+	}
+	return o.fleet(ctx, f)
+}
+
+// fleet opens the fleet, and makes it if it is not there.
 func (o *storeFlags) fleet(ctx context.Context, f func(*fleet.Store) error) error {
 	return o.fleetWith(ctx, hub.Options{}, func(_ *hub.Hub, st *fleet.Store) error { return f(st) })
 }
@@ -96,10 +116,10 @@ fleet, where workers analyse them. A file is known by its SHA-256: adding it twi
 is adding it once. What the recorder wrote into a file (run, attempt, rank, world,
 commit, tags) is known; flags win over it.
 
-Of a folder everything below it is taken, but for names that begin with a dot and
-links to other folders, which are named. A file that is none of these is refused; one
-that is damaged is taken, and ashlar fleet status says so. A file that is known keeps
-its run, commit and tags.
+Of a folder everything below it is taken. What is left out is named: files that are
+none of these, names that begin with a dot, links to other folders. A file that was
+named and is none of these is refused; one that is damaged is taken, and ashlar fleet
+status says so. A file that is known keeps its run, commit and tags.
 
 Exit status: 0 all files are in the fleet; 2 one was refused, a flag is wrong, or
 the store cannot be used.`,

@@ -66,7 +66,7 @@ Exit status: 0 answered; 2 a flag is wrong, or the store cannot be used.`,
 		if filepath.Ext(out) != ".parquet" {
 			return fmt.Errorf("-o %s: the table is Parquet; let the name end in .parquet", out)
 		}
-		return store.fleet(cmd.Context(), func(st *fleet.Store) error {
+		return store.known(cmd.Context(), func(st *fleet.Store) error {
 			document, err := st.Ask(cmd.Context(), fleet.Question{Query: &o})
 			if err != nil {
 				return failure{err}
@@ -87,7 +87,7 @@ Exit status: 0 answered; 2 a flag is wrong, or the store cannot be used.`,
 // askFleet puts a question to the fleet and prints the answer.
 func askFleet[T any](ctx context.Context, std stdio, store *storeFlags, asJSON bool, q fleet.Question, show func(io.Writer, *T, text.Style) error) error {
 	quietPipe()
-	return store.fleet(ctx, func(st *fleet.Store) error {
+	return store.known(ctx, func(st *fleet.Store) error {
 		document, err := st.Ask(ctx, q)
 		if err != nil {
 			return failure{err}

@@ -23,14 +23,16 @@ func newFleetRedo(std stdio) *cobra.Command {
 		Long: `Redo puts files into the queue that this version of ashlar has not analysed: those
 with answers of an earlier version, those without any, and those that failed or were
 set aside. Questions whose answers did not change from one version to the next are
-not asked again.`,
+not asked again.
+
+Exit status: 0 done; 2 the store cannot be used.`,
 		Example: "  ashlar fleet redo",
 		Args:    noWatchArguments,
 	}
 	store.addServer(cmd)
 	addJSONFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return store.fleet(cmd.Context(), func(st *fleet.Store) error {
+		return store.known(cmd.Context(), func(st *fleet.Store) error {
 			n, err := st.Redo(cmd.Context())
 			if err != nil {
 				return failure{err}
@@ -63,7 +65,7 @@ Exit status: 0 all is well; 1 something is wrong; 2 the store cannot be used.`,
 	addJSONFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		quietPipe()
-		return store.fleet(cmd.Context(), func(st *fleet.Store) error {
+		return store.known(cmd.Context(), func(st *fleet.Store) error {
 			stop := showSeconds(std, "s: reading all files of the fleet")
 			c, err := st.Check(cmd.Context())
 			stop()
@@ -90,7 +92,10 @@ func newFleetRemove(std stdio) *cobra.Command {
 		Use:   "rm [HASH...]",
 		Short: "Remove files and their answers",
 		Long: `Rm removes files, named by the beginning of their hash or by their run, and all
-answers about them. A file that was added with --by-path stays where it is.`,
+answers about them. A file that was added with --by-path stays where it is.
+
+Exit status: 0 removed; 2 there is no such file or run, and nothing was removed, or
+the store cannot be used.`,
 		Example: "  ashlar fleet rm 3f0c2a91\n  ashlar fleet rm --run llama-7b",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 && run == "" {
@@ -103,7 +108,7 @@ answers about them. A file that was added with --by-path stays where it is.`,
 	store.addServer(cmd)
 	addJSONFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return store.fleet(cmd.Context(), func(st *fleet.Store) error {
+		return store.known(cmd.Context(), func(st *fleet.Store) error {
 			removed, err := removeFiles(cmd.Context(), st, args, run)
 			if err != nil {
 				return failure{err}

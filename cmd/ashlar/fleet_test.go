@@ -26,6 +26,9 @@ func TestFleetWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := filepath.Join(dir, "store")
+	if code, _, stderr := fleetCommand(t, "add", "--dir", store, "../../testdata/variety/ring.pickle.gz"); code != exitOK {
+		t.Fatal(stderr)
+	}
 	for _, x := range []struct{ args, want string }{
 		{"query --where nope>1 --dir " + store, `there is no column "nope"`},
 		{"query --show peak_reserved_byte --dir " + store, "did you mean peak_reserved_bytes"},
@@ -34,7 +37,10 @@ func TestFleetWrong(t *testing.T) {
 		{"status --hub nats://127.0.0.1:1 --creds " + file + "x", "credentials"},
 		{"status --hub nats://127.0.0.1:1 --dir " + store, "leave --dir out"},
 		{"status --token-file " + file, "--hub"},
-		{"status --dir " + file, "folder"},
+		{"add --dir " + file + " " + file, "folder"},
+		{"status --dir " + store + "x", "there is no fleet in"},
+		{"check --dir " + dir, "there is no fleet in"},
+		{"query --limit x --dir " + store, "whole number"},
 		{"add", "needs a FILE"},
 		{"add --tag x " + file + " --dir " + store, "KEY=VALUE"},
 		{"add " + filepath.Join(dir, "*.none") + " --dir " + store, "no file matches"},
@@ -50,6 +56,9 @@ func TestFleetWrong(t *testing.T) {
 		if code != exitInput || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, x.want) {
 			t.Errorf("%s: status %d, %q", x.args, code, stderr)
 		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
+		t.Errorf("what was wrong left something behind: %v, %v", left, err)
 	}
 }
 
@@ -105,6 +114,9 @@ func TestFleetAddFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.WriteFile(filepath.Join(deep, "train.py"), []byte("print(1)\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Symlink(from, filepath.Join(deep, "round")); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +128,7 @@ func TestFleetAddFolder(t *testing.T) {
 		}
 		return a
 	}
-	if a := add("--run", "r", "--tag", "k=v"); a.Added != 2 || len(a.Skipped) != 2 || a.Skipped[0].File != filepath.Join(from, ".hidden") || !strings.Contains(a.Skipped[1].Error, "link") {
+	if a := add("--run", "r", "--tag", "k=v"); a.Added != 2 || len(a.Skipped) != 3 || a.Skipped[0].File != filepath.Join(deep, "train.py") || a.Skipped[1].File != filepath.Join(from, ".hidden") || !strings.Contains(a.Skipped[2].Error, "link") {
 		t.Errorf("%+v", a)
 	}
 	if a := add("--run", "r", "--tag", "k=v"); a.Known != 2 || len(a.Notes) != 0 {

@@ -55,16 +55,28 @@ func (o *storeFlags) open(ctx context.Context, options hub.Options) (*hub.Hub, e
 		}
 		options.Token = token
 	}
-	if o.dir == "" && o.hub == "" {
-		state := os.Getenv("XDG_STATE_HOME")
-		if state == "" {
-			home, err := os.UserHomeDir()
-			if err != nil {
-				return nil, fmt.Errorf("there is no folder for the store (%w): give --dir", err)
-			}
-			state = filepath.Join(home, ".local", "state")
+	if o.hub == "" {
+		dir, err := o.folder()
+		if err != nil {
+			return nil, err
 		}
-		options.Dir = filepath.Join(state, "ashlar", "watch")
+		options.Dir = dir
 	}
 	return hub.Open(ctx, options)
+}
+
+// folder is where the store is if it is in no cluster.
+func (o *storeFlags) folder() (string, error) {
+	if o.dir != "" {
+		return o.dir, nil
+	}
+	state := os.Getenv("XDG_STATE_HOME")
+	if state == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("there is no folder for the store (%w): give --dir", err)
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(state, "ashlar", "watch"), nil
 }

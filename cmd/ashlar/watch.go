@@ -71,6 +71,9 @@ func (f *daysFlag) Set(s string) error {
 func (f *daysFlag) Type() string { return "TIME" }
 
 func (f *daysFlag) String() string {
+	if *f == 0 {
+		return ""
+	}
 	if d := time.Duration(*f); d%(24*time.Hour) != 0 {
 		return d.String()
 	}

@@ -43,19 +43,22 @@ type Refused struct {
 
 // Add adds files. One that cannot be used is refused; an error is that of the
 // store, and what was added before it stays.
-func (st *Store) Add(ctx context.Context, files []string, o AddOptions, progress func(done int)) (Added, error) {
+func (st *Store) Add(ctx context.Context, files []Path, o AddOptions, progress func(done int)) (Added, error) {
 	out := Added{Refused: []Refused{}, Skipped: []Refused{}, Notes: []string{}}
 	differs := 0
 	for i, path := range files {
-		added, err := st.addFile(ctx, path, o)
+		added, err := st.addFile(ctx, path.Name, o)
 		var refusal *refusal
+		var other *input.OtherFileError
 		if errors.Is(err, errOtherFacts) {
 			differs++
 			err = nil
 		}
 		switch {
+		case path.Found && errors.As(err, &other):
+			out.Skipped = append(out.Skipped, Refused{path.Name, "it is no snapshot, dump or message"})
 		case errors.As(err, &refusal):
-			out.Refused = append(out.Refused, Refused{path, refusal.Error()})
+			out.Refused = append(out.Refused, Refused{path.Name, refusal.Error()})
 		case err != nil:
 			return out, err
 		case added:
@@ -92,6 +95,8 @@ func (st *Store) AddOne(ctx context.Context, path string) (hash string, err erro
 
 // refusal is what is wrong with a file, not with the store.
 type refusal struct{ error }
+
+func (r *refusal) Unwrap() error { return r.error }
 
 func refuse(format string, args ...any) error { return &refusal{fmt.Errorf(format, args...)} }
 

@@ -10,10 +10,16 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/input"
 )
 
+// Path is a file to be added.
+type Path struct {
+	Name  string
+	Found bool // in a folder that the user named: it may be nothing for the fleet
+}
+
 // Below puts what is below a folder in its place, in the order of the names, and
 // files that a pattern matches in place of the pattern. What it leaves out of a
 // folder it says, but for other things than files, folders and links.
-func Below(args []string) (files []string, skipped []Refused, err error) {
+func Below(args []string) (files []Path, skipped []Refused, err error) {
 	for _, arg := range args {
 		info, err := os.Stat(arg)
 		if err != nil || !info.IsDir() {
@@ -21,7 +27,9 @@ func Below(args []string) (files []string, skipped []Refused, err error) {
 			if err != nil {
 				return nil, nil, err
 			}
-			files = append(files, some...)
+			for _, path := range some {
+				files = append(files, Path{Name: path})
+			}
 			continue
 		}
 		before := len(files)
@@ -37,7 +45,7 @@ func Below(args []string) (files []string, skipped []Refused, err error) {
 			case d.Type()&fs.ModeSymlink != 0:
 				to, err := os.Stat(path)
 				if err == nil && to.Mode().IsRegular() {
-					files = append(files, path)
+					files = append(files, Path{path, true})
 					return nil
 				}
 				why = "it is a link to a folder: name that, too"
@@ -49,7 +57,7 @@ func Below(args []string) (files []string, skipped []Refused, err error) {
 			case !d.Type().IsRegular():
 				return nil
 			default:
-				files = append(files, path)
+				files = append(files, Path{path, true})
 				return nil
 			}
 			skipped = append(skipped, Refused{path, why})

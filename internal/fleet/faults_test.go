@@ -157,7 +157,7 @@ func TestFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, err := st.Add(t.Context(), files, AddOptions{}, func(int) {}); !errors.Is(err, hub.ErrFull) || a.Added != 0 {
+	if a, err := st.Add(t.Context(), paths(files...), AddOptions{}, func(int) {}); !errors.Is(err, hub.ErrFull) || a.Added != 0 {
 		t.Errorf("added to a full disk: %+v, %v", a, err)
 	}
 	adder := start(t, "add", "-dir", filepath.Join(dir, "store"), "-files", pattern)

@@ -20,7 +20,7 @@ func filled(t *testing.T, o hub.Options, n int) (*Store, []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, err := st.Add(t.Context(), files, AddOptions{Run: "r"}, func(int) {}); err != nil || a.Added != n {
+	if a, err := st.Add(t.Context(), paths(files...), AddOptions{Run: "r"}, func(int) {}); err != nil || a.Added != n {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	for _, path := range files {
@@ -52,7 +52,7 @@ func testAdd(t *testing.T, o hub.Options) {
 	if err := os.WriteFile(junk, []byte("nothing"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a, err := st.Add(t.Context(), []string{files[0], junk, junk + "x"}, AddOptions{}, func(int) {})
+	a, err := st.Add(t.Context(), paths(files[0], junk, junk+"x"), AddOptions{}, func(int) {})
 	if err != nil || a.Added != 0 || a.Known != 1 || len(a.Refused) != 2 || a.Refused[0].File != junk || !strings.Contains(a.Refused[1].Error, "junkx") {
 		t.Errorf("%+v, %v", a, err)
 	}
@@ -93,7 +93,7 @@ func testCheck(t *testing.T, o hub.Options) {
 	if err := st.Remove(ctx, hash); err != nil {
 		t.Fatal(err)
 	}
-	if a, err := st.Add(ctx, files, AddOptions{}, func(int) {}); err != nil || a.Added != 1 || a.Known != 3 {
+	if a, err := st.Add(ctx, paths(files...), AddOptions{}, func(int) {}); err != nil || a.Added != 1 || a.Known != 3 {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	check("0001.pickle.gz: it has not been analysed by this version: ashlar fleet redo does it, when workers run")

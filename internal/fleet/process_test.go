@@ -66,6 +66,14 @@ func eachPlace(t *testing.T, f func(t *testing.T, o hub.Options)) {
 	hubtest.EachPlace(t, func(t *testing.T, p hubtest.Place) { f(t, hub.Options{Dir: p.Dir, URL: p.URL}) })
 }
 
+// paths are files that a user named.
+func paths(names ...string) (all []Path) {
+	for _, name := range names {
+		all = append(all, Path{Name: name})
+	}
+	return all
+}
+
 // at is the arguments of a process with a store.
 func at(o hub.Options, role string, args ...string) []string {
 	return append([]string{role, "-dir", o.Dir, "-hub", o.URL}, args...)
@@ -143,7 +151,7 @@ func (f *roleFlags) addFiles(ctx context.Context, st *Store) error {
 		return err
 	}
 	for { // as a user would, until the store is back
-		a, err := st.Add(ctx, files, AddOptions{Run: "faults"}, func(int) {})
+		a, err := st.Add(ctx, paths(files...), AddOptions{Run: "faults"}, func(int) {})
 		if err == nil {
 			return json.NewEncoder(os.Stdout).Encode(a)
 		}

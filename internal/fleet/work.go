@@ -130,7 +130,7 @@ func (w *worker) loop(ctx context.Context) error {
 			job, err = w.queue.Pull(ctx, idle-ifRecent(tuned))
 		}
 		if job == nil {
-			if err != nil && !errors.Is(err, hub.ErrNone) {
+			if err != nil && !errors.Is(err, hub.ErrNone) && ctx.Err() == nil {
 				w.say("pull", "no job comes: "+err.Error())
 				sleep(ctx, time.Second)
 			}

@@ -37,6 +37,12 @@ type owned struct {
 func lockFile(dir string) string   { return filepath.Join(dir, "lock") }
 func socketFile(dir string) string { return filepath.Join(dir, "hub.sock") }
 
+// Exists reports whether there is a store in a folder.
+func Exists(dir string) bool {
+	_, err := os.Stat(lockFile(dir))
+	return err == nil
+}
+
 // own starts the server of a folder, or returns nil if another process has it.
 func own(dir string, l *Listen) (*owned, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {

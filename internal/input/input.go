@@ -290,10 +290,17 @@ func (r reader) noText(in *Input, head []byte, open opener) (*Input, error) {
 		return nil, fmt.Errorf("%s: the file is empty; give a snapshot, a memory_stats() dump or an out-of-memory message", in.Name)
 	}
 	if errors.As(err, &format) && format.Format == "" {
-		return nil, fmt.Errorf("%s: neither a memory snapshot nor text with a memory_stats() dump or an out-of-memory message;"+
-			" give a file of torch.cuda.memory._dump_snapshot(), or paste the whole error", in.Name)
+		return nil, &OtherFileError{in.Name}
 	}
 	return nil, err
+}
+
+// OtherFileError says that a file is nothing that this program reads.
+type OtherFileError struct{ Name string }
+
+func (e *OtherFileError) Error() string {
+	return e.Name + ": neither a memory snapshot nor text with a memory_stats() dump or an out-of-memory message;" +
+		" give a file of torch.cuda.memory._dump_snapshot(), or paste the whole error"
 }
 
 // openProblem words why a file cannot be opened.

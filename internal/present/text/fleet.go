@@ -13,14 +13,22 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
+// shownSkipped is how many things that were left out of folders are named.
+const shownSkipped = 10
+
 // FleetAdded writes what became of files that were added.
 func FleetAdded(w io.Writer, a *fleet.Added, style Style) error {
 	p := &page{w: w, style: style}
-	p.line("%s added, %s known already, %s refused", units.Count(int64(a.Added)), units.Count(int64(a.Known)), units.Count(int64(len(a.Refused))))
+	n := func(n int) string { return units.Count(int64(n)) }
+	p.line("%s added, %s known already, %s refused, %s skipped", n(a.Added), n(a.Known), n(len(a.Refused)), n(len(a.Skipped)))
 	for _, r := range a.Refused {
 		p.wrapped("refused: ", Clean(r.Error))
 	}
-	for _, s := range a.Skipped {
+	for i, s := range a.Skipped {
+		if i == shownSkipped {
+			p.line("skipped: %s more, which --json lists", n(len(a.Skipped)-i))
+			break
+		}
 		p.wrapped("skipped: ", Clean(s.File)+": "+Clean(s.Error))
 	}
 	for _, n := range a.Notes {
@@ -119,10 +127,10 @@ func fleetCell(kind answers.Kind, v answers.Value) string {
 // FleetRanks writes the odd ranks of a run.
 func FleetRanks(w io.Writer, d *answers.RanksDocument, style Style) error {
 	p := &page{w: w, style: style}
-	p.line("%s", style.bold(fmt.Sprintf("%s: %d launches", Clean(d.Run), len(d.Launches))))
+	p.line("%s", style.bold(Clean(d.Run)+": "+plural(len(d.Launches), "launch", "launches")))
 	for i := range d.Launches {
 		l := &d.Launches[i]
-		p.line("commit %s, attempt %s: %d ranks, %d failed", shortCommit(l.Commit), optional(l.Attempt), len(l.All), l.Failed)
+		p.line("commit %s, attempt %s: %s, %d failed", shortCommit(l.Commit), optional(l.Attempt), plural(len(l.All), "rank", "ranks"), l.Failed)
 	}
 	if len(d.Odd) == 0 {
 		p.line("no rank is odd")
@@ -199,7 +207,11 @@ func FleetCauses(w io.Writer, d *answers.CausesDocument, style Style) error {
 		p.line("no file has a failed request")
 	}
 	for _, c := range d.Causes {
-		p.line("%s", style.bold(fmt.Sprintf("%s: %d files, %d runs, %d ranks, %d commits, %s to %s", c.Verdict, c.Files, c.Runs, c.Ranks, c.Commits, day(c.FirstUS), day(c.LastUS))))
+		p.line("%s", style.bold(fmt.Sprintf("%s: %s, %s, %s, %s, %s to %s", c.Verdict, plural(c.Files, "file", "files"), plural(c.Runs, "run", "runs"),
+			plural(c.Ranks, "rank", "ranks"), plural(c.Commits, "commit", "commits"), day(c.FirstUS), day(c.LastUS))))
+		if len(c.Frames) == 0 {
+			p.line("  no call stack")
+		}
 		for i, f := range c.Frames {
 			label := "  at "
 			if i < len(c.Roles) {
