@@ -68,14 +68,23 @@ func (a *Allocator) setPlace(kind poolKind, addr, granule uint64, to Place) {
 		a.places[addr] = to
 	}
 	if from == OnDevice && to != OnDevice {
+		a.book(-int64(granule))
 		a.reserved -= granule
 		a.elsewhere += granule
 		a.stats.add(kind, statReservedBytes, -int64(granule))
 	}
 	if from != OnDevice && to == OnDevice {
+		a.book(int64(granule))
 		a.reserved += granule
 		a.elsewhere -= granule
 		a.stats.add(kind, statReservedBytes, int64(granule))
+	}
+}
+
+// book tells a driver that counts of memory that left the device, or came to it.
+func (a *Allocator) book(bytes int64) {
+	if b, ok := a.dev.(driver.Booker); ok {
+		b.Book(bytes)
 	}
 }
 
@@ -312,7 +321,9 @@ func (a *Allocator) unmapWithheld(id blockID) error {
 		return nil
 	}
 	size := end - start
+	a.book(int64(size)) // which Unmap counts down again
 	if err := a.dev.Unmap(start, size, seg.granule, a.streamPools[b.streamPool].stream); err != nil {
+		a.book(-int64(size))
 		return fmt.Errorf("unmapping %d bytes at %#x: %w", size, start, err)
 	}
 	a.removeWithheld(id)

@@ -80,6 +80,14 @@ type Adopter interface {
 	AdoptMapped(addr, size, granule uint64) error
 }
 
+// A Booker is a Driver over another one that counts what an engine takes of the
+// device. It is told of memory behind the engine's addresses that leaves the device,
+// or comes to it, without Unmap and Map.
+type Booker interface {
+	// Book adds to what the engine has taken.
+	Book(bytes int64)
+}
+
 // A CaptureTracker is a Driver that can look into a graph being captured. It
 // is asked only while graph_capture_record_stream_reuse is on (spec 5.6).
 type CaptureTracker interface {

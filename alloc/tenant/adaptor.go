@@ -15,7 +15,10 @@ type adaptor struct {
 	lending bool // the memory is for revocable blocks
 }
 
-var _ driver.Adopter = (*adaptor)(nil)
+var (
+	_ driver.Adopter = (*adaptor)(nil)
+	_ driver.Booker  = (*adaptor)(nil)
+)
 
 // take gets d bytes from the ledger and then from the driver.
 func (a *adaptor) take(d uint64, get func() error) error {
@@ -105,6 +108,15 @@ func (a *adaptor) held() *hold {
 		return nil
 	}
 	return a.t.hold
+}
+
+// Book books memory that left the device, or came back to it, whatever the limit says.
+func (a *adaptor) Book(bytes int64) {
+	if bytes < 0 {
+		_ = a.give(uint64(-bytes), nil)
+	} else {
+		a.t.group.ledger.adopt(&a.t.account, uint64(bytes))
+	}
 }
 
 func (a *adaptor) Adopt(addr, size uint64) error {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/alloc/tenant"
 	"github.com/ashlar-mem/ashlar/driver"
 	"github.com/ashlar-mem/ashlar/driver/sim"
 )
@@ -386,5 +387,55 @@ func TestConcurrent(t *testing.T) {
 	store.Trim()
 	if dev.Held() != 0 || dev.HostHeld() != 0 {
 		t.Errorf("%d and %d bytes are left", dev.Held(), dev.HostHeld())
+	}
+}
+
+// TestTenants: a tenant over a space counts what it has on the device, wherever its blocks
+// were made and whither they went.
+func TestTenants(t *testing.T) {
+	r := newRig(t, 400*mib, Options{})
+	group, err := tenant.New(r.dev, 400*mib, tenant.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.sp = r.store.Space("tenant")
+	one, err := group.Add("one", tenant.Terms{Driver: r.sp.Driver()}, alloc.WithSettings(expandable(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.engine = one.Allocator()
+	if err := r.sp.Attach(r.engine); err != nil {
+		t.Fatal(err)
+	}
+	r.sp.SetOverflow(1000 * mib)
+	same := func(what string) {
+		t.Helper()
+		reserved, engine, held := group.Usage().Reserved, r.engine.Usage().Reserved, r.dev.Held()
+		if reserved != engine || engine != held {
+			t.Errorf("%s: the group has %d bytes, the engine %d, the device %d", what, reserved, engine, held)
+		}
+	}
+	a := r.malloc(300 * mib)
+	b := r.malloc(200 * mib) // on the host
+	same("overflowed")
+	if _, err := r.sp.Park(true); err != nil {
+		t.Fatal(err)
+	}
+	same("parked")
+	r.free(b)
+	if err := r.engine.EmptyCache(); err != nil {
+		t.Fatal(err)
+	}
+	same("freed on the host")
+	if _, err := r.sp.Restore(); err != nil {
+		t.Fatal(err)
+	}
+	same("restored")
+	r.free(a)
+	if err := r.engine.EmptyCache(); err != nil {
+		t.Fatal(err)
+	}
+	if same("freed"); r.dev.Held() != 0 {
+		t.Errorf("%d bytes are held", r.dev.Held())
 	}
 }
