@@ -7,19 +7,16 @@ import (
 	"slices"
 )
 
-// planner places buffers one after the other. It numbers them by when they begin.
+// planner places buffers one after the other. It numbers them by when they begin;
+// time is counted in these numbers, so that a buffer lives from its own number until
+// that of the first which begins when it has ended.
 type planner struct {
 	buffers []Buffer // by Lower
+	ends    []int32  // number -> the number at which it has ended
 	place   []int32  // number -> place in the problem
 	offsets []uint64
-	// live are for every spread-th buffer those that are placed, began before it and
-	// live when it begins, in the order of their offsets.
-	live [][]int32
-	near []int32 // scratch
+	taken   lifetimes
 }
-
-// spread is how many buffers lie between two checkpoints.
-const spread = 128
 
 // unplaced is the offset of a buffer without one.
 const unplaced = math.MaxUint64
@@ -34,10 +31,15 @@ func newPlanner(buffers []Buffer) *planner {
 	slices.SortStableFunc(p.place, func(a, b int32) int { return cmp.Compare(buffers[a].Lower, buffers[b].Lower) })
 	p.buffers = make([]Buffer, len(p.place))
 	p.offsets = make([]uint64, len(p.place))
+	p.ends = make([]int32, len(p.place))
 	for i, at := range p.place {
 		p.buffers[i] = buffers[at]
 	}
-	p.live = make([][]int32, (len(p.buffers)+spread-1)/spread)
+	for i, b := range p.buffers {
+		after, _ := slices.BinarySearchFunc(p.buffers[i:], b.Upper, func(c Buffer, upper int64) int { return cmp.Compare(c.Lower, upper) })
+		p.ends[i] = int32(i + after)
+	}
+	p.taken.planner = p
 	return p
 }
 
@@ -67,76 +69,34 @@ func (p *planner) run(ctx context.Context, order []int32, most uint64) (height u
 	for i := range p.offsets {
 		p.offsets[i] = unplaced
 	}
-	for i := range p.live {
-		p.live[i] = p.live[i][:0]
-	}
+	p.taken.reset(len(p.buffers))
 	for n, i := range order {
 		if n%256 == 255 && ctx.Err() != nil {
 			return height, false
 		}
-		at := p.lowest(i)
+		size := p.buffers[i].Size
+		at := lowest(p.taken.during(i), size)
 		p.offsets[i] = at
-		p.enter(i)
-		if height = max(height, at+p.buffers[i].Size); height >= most {
+		p.taken.add(i)
+		if height = max(height, at+size); height >= most {
 			return height, false
 		}
 	}
 	return height, true
 }
 
-// enter puts a placed buffer into the checkpoints of its life.
-func (p *planner) enter(i int32) {
-	for c := int(i)/spread + 1; c < len(p.live) && p.buffers[c*spread].Lower < p.buffers[i].Upper; c++ {
-		at, _ := slices.BinarySearchFunc(p.live[c], i, p.byOffset)
-		p.live[c] = slices.Insert(p.live[c], at, i)
-	}
-}
-
-func (p *planner) byOffset(i, j int32) int {
-	return cmp.Or(cmp.Compare(p.offsets[i], p.offsets[j]), cmp.Compare(i, j))
-}
-
-// lowest returns the lowest offset at which a buffer overlaps none that is placed:
-// it goes upwards through those that live at the same time until there is a gap.
-func (p *planner) lowest(i int32) uint64 {
-	b := p.buffers[i]
-	older, near := p.live[int(i)/spread], p.collect(i)
+// lowest returns the lowest offset at which there is room beside what is taken: it
+// goes upwards through that until there is a gap.
+func lowest(taken []span, size uint64) uint64 {
+	slices.SortFunc(taken, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	var at uint64
-	for len(older)+len(near) > 0 {
-		var j int32
-		if len(near) == 0 || len(older) > 0 && p.byOffset(older[0], near[0]) < 0 {
-			j, older = older[0], older[1:]
-			if p.buffers[j].Upper <= b.Lower {
-				continue
-			}
-		} else {
-			j, near = near[0], near[1:]
-		}
-		if p.offsets[j] >= at+b.Size {
+	for _, s := range taken {
+		if s.from >= at+size {
 			break
 		}
-		at = max(at, p.offsets[j]+p.buffers[j].Size)
+		at = max(at, s.to)
 	}
 	return at
-}
-
-// collect returns the placed buffers that live at the same time as another one and
-// began after its checkpoint, in the order of their offsets.
-func (p *planner) collect(i int32) []int32 {
-	b := p.buffers[i]
-	p.near = p.near[:0]
-	for j := i / spread * spread; j < i; j++ {
-		if p.offsets[j] != unplaced && p.buffers[j].Upper > b.Lower {
-			p.near = append(p.near, j)
-		}
-	}
-	for j := i + 1; int(j) < len(p.buffers) && p.buffers[j].Lower < b.Upper; j++ {
-		if p.offsets[j] != unplaced {
-			p.near = append(p.near, j)
-		}
-	}
-	slices.SortFunc(p.near, p.byOffset)
-	return p.near
 }
 
 // plan returns the offsets of the last run.

@@ -99,6 +99,9 @@ func (s *search) improve(ctx context.Context) {
 		func(b Buffer) float64 { return float64(b.Size) * life(b) },
 		func(b Buffer) float64 { return float64(b.Size) },
 	} {
+		if s.done(ctx) {
+			return
+		}
 		try(s.order(weight), lowest)
 	}
 	for !s.done(ctx) && order != nil {

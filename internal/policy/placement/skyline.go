@@ -29,6 +29,9 @@ func (s *skyline) run(ctx context.Context, rank []int32, most uint64) (height ui
 	s.open = append(s.open[:0], rank...)
 	s.stretches = append(s.stretches[:0], stretch{s.first(), s.last(), 0})
 	for len(s.open) > 0 {
+		if ctx.Err() != nil {
+			return height, false
+		}
 		at := s.lowestStretch()
 		low := s.stretches[at]
 		n := slices.IndexFunc(s.open, func(i int32) bool { return s.buffers[i].Lower >= low.from && s.buffers[i].Upper <= low.to })
@@ -40,7 +43,7 @@ func (s *skyline) run(ctx context.Context, rank []int32, most uint64) (height ui
 		s.open = slices.Delete(s.open, n, n+1)
 		s.offsets[i] = low.height
 		b := s.buffers[i]
-		if height = max(height, low.height+b.Size); height >= most || ctx.Err() != nil {
+		if height = max(height, low.height+b.Size); height >= most {
 			return height, false
 		}
 		s.cover(at, b)
