@@ -175,7 +175,7 @@ tell.`,
 // is from where on it is collected all the same.
 const (
 	planGC     = 400
-	planMemory = 1 << 30
+	planMemory = 192 << 20
 )
 
 // planFlag is a flag that sets an option of the run.

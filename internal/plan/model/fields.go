@@ -10,10 +10,11 @@ import (
 )
 
 // Upper bounds of what a field may say. They are far above any model, and low
-// enough that no product of two of them overflows.
+// enough that no product of two of them overflows, and that a plan, whose memory
+// grows with the layers, takes little over a gigabyte.
 const (
 	maxWidth     = 1 << 24
-	maxLayers    = 1 << 12
+	maxLayers    = 1 << 9
 	maxVocab     = 1 << 28
 	maxPositions = 1 << 31
 	maxExperts   = 1 << 16

@@ -37,7 +37,7 @@ type lifetimes struct {
 }
 
 // window is how many buffers a leaf has.
-const window = 256
+const window = 64
 
 func (l *lifetimes) reset(buffers int) {
 	windows := max((buffers+window-1)/window, 1)
