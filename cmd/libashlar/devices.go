@@ -195,7 +195,7 @@ func (l *library) makeSlot(slot, number int, g *tenant.Group, m *mover, name str
 		return nil, errors.New("no host memory for the front cache")
 	}
 	if m != nil {
-		d.space = m.store.Space(name)
+		d.space = m.store.Space(m.spaceName(slot, name))
 		terms.Driver = d.space.Driver()
 	}
 	var err error

@@ -153,6 +153,11 @@ func TestReadConfig(t *testing.T) {
 		{name: "backend", env: []string{"PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync"}, want: "expandable_segments:True", from: settings.Variable, note: "backend:cudaMallocAsync"},
 		{name: "later key", env: []string{"PYTORCH_CUDA_ALLOC_CONF=throw_on_cudamalloc_oom:True"}, want: "expandable_segments:True", from: settings.Variable, note: "throw_on_cudamalloc_oom"},
 		{name: "pinned", env: []string{"ASHLAR_CONF=pinned_num_register_threads:8"}, want: "expandable_segments:True,pinned_num_register_threads:8", from: "ASHLAR_CONF", note: "pinned_"},
+		{
+			name: "tiers", env: []string{"ASHLAR_CONF=overflow:64GiB,host_limit:1GiB,tiers:False"},
+			want: "expandable_segments:True,tiers:False,overflow:68719476736,host_limit:1073741824", from: "ASHLAR_CONF",
+		},
+		{name: "bad overflow", env: []string{"ASHLAR_CONF=overflow:much"}, from: "ASHLAR_CONF", err: `"overflow": "much" is not allowed; allowed: a size of host memory`},
 		{name: "unknown", env: []string{"ASHLAR_CONF=frontcache:True"}, from: "ASHLAR_CONF", err: `"frontcache"`},
 		{name: "bad value", env: []string{"ASHLAR_CONF=history:many"}, from: "ASHLAR_CONF", err: `"history": "many" is not allowed; allowed: a whole number`},
 		{name: "bad value of PyTorch's", env: []string{"ASHLAR_CONF=max_split_size_mb:1"}, from: "ASHLAR_CONF", err: `"max_split_size_mb"`},

@@ -187,7 +187,7 @@ func (l *library) deleteTenant(n int, name string) error {
 	}
 	l.front.mode(d.index, true)
 	d.flush(nil)
-	if err := d.tenant.Close(); err != nil {
+	if err := d.close(); err != nil {
 		d.setMode(l.frontCache())
 		return err
 	}
@@ -196,6 +196,18 @@ func (l *library) deleteTenant(n int, name string) error {
 	l.front.unbind(n, d.index)
 	l.slots[d.index].Store(nil)
 	return nil
+}
+
+// close gives the slot's memory back. What lies in the host's memory is in use, too.
+func (d *device) close() error {
+	if d.space != nil {
+		if s := d.space.Stats(); s.Host+s.Dropped > 0 {
+			if n := d.alloc.Usage().Active; n > 0 {
+				return &tenant.InUseError{Tenant: d.tenant.Name(), Bytes: n}
+			}
+		}
+	}
+	return d.tenant.Close()
 }
 
 // bindStream has the requests on a stream go to a tenant.

@@ -46,6 +46,14 @@ func (l *library) newMover(n int, drv driver.Driver) (*mover, error) {
 	return m, nil
 }
 
+// spaceName is new for each slot: a tenant that was deleted may be made again.
+func (m *mover) spaceName(slot int, name string) string {
+	if slot == m.number {
+		return name
+	}
+	return fmt.Sprintf("%s (slot %d)", name, slot)
+}
+
 // setHostLimit lets the host give half of what it has, or what overflow needs if that is
 // more; or what host_limit says; and never more than it has.
 func (m *mover) setHostLimit(own *ownSettings) error {
@@ -80,6 +88,7 @@ func (m *mover) quiet() (release func(), err error) {
 	}
 	release = func() {
 		for _, d := range slots {
+			d.tenant.Settle()
 			d.setMode(on)
 			d.changing.Unlock()
 		}
@@ -112,8 +121,9 @@ func (m *mover) capturing(slots []*device) error {
 				continue
 			}
 			asked = append(asked, s.Stream)
-			if capturing, err := c.Capturing(s.Stream); err != nil || capturing {
-				return errors.Join(err, fmt.Errorf("memory cannot be moved: stream %#x: %w; end the capture first", s.Stream, driver.ErrCapturing))
+			// A stream that is gone is not captured.
+			if capturing, err := c.Capturing(s.Stream); err == nil && capturing {
+				return fmt.Errorf("memory cannot be moved: stream %#x: %w; end the capture first", s.Stream, driver.ErrCapturing)
 			}
 		}
 	}

@@ -26,6 +26,63 @@ static void text(char *s) {
     lib.string_free(s);
 }
 
+/* What a call has moved, or why not. */
+static void moved(int c, char *report) {
+    if (c == ASHLAR_OK)
+        text(report);
+    else
+        code(c);
+}
+
+/* Whether every byte of a block is the value: the stand-in's device memory is this process's. */
+static bool holds(const unsigned char *block, uint64_t size, unsigned char value) {
+    for (uint64_t i = 0; i < size; i++)
+        if (block[i] != value) return false;
+    return true;
+}
+
+/* Regions and moves; false for another command. */
+static bool tiers(const char *op, const char *line) {
+    static int outer[16], depth;
+    char name[32] = "", *report = NULL;
+    uint64_t device = 0, number = 0;
+    sscanf(line, "%*s %31s %" SCNu64 " %" SCNu64, name, &device, &number);
+    void **block = &blocks[strtoull(name, NULL, 10) % BLOCKS];
+    if (strcmp(op, "enter") == 0) { /* region device */
+        const int c = lib.region_enter((int)device, name, &outer[depth]);
+        if (c == ASHLAR_OK) depth++;
+        code(c);
+    } else if (strcmp(op, "leave") == 0) {
+        code(depth > 0 ? lib.region_leave((int)device, outer[--depth]) : lib.region_leave((int)device, 0));
+    } else if (strcmp(op, "regiondelete") == 0) {
+        code(lib.region_delete((int)device, name));
+    } else if (strcmp(op, "park") == 0) { /* region device keep */
+        const int c = lib.park((int)device, name, (int)number, &report);
+        moved(c, report);
+    } else if (strcmp(op, "restore") == 0) {
+        const int c = lib.restore((int)device, name, &report);
+        moved(c, report);
+    } else if (strcmp(op, "parkblock") == 0) { /* slot device */
+        const int c = lib.park_blocks((int)device, block, 1, &report);
+        moved(c, report);
+    } else if (strcmp(op, "restoreblock") == 0) {
+        const int c = lib.restore_blocks((int)device, block, 1, &report);
+        moved(c, report);
+    } else if (strcmp(op, "cold") == 0) {
+        code(lib.cold((int)device, block, 1));
+    } else if (strcmp(op, "dropped") == 0) {
+        printf("%d\n", lib.dropped((int)device, *block));
+    } else if (strcmp(op, "step") == 0) { /* - device */
+        const int c = lib.step((int)device, &report);
+        moved(c, report);
+    } else if (strcmp(op, "tiers") == 0) { /* - device */
+        text(lib.tiers_json((int)device));
+    } else {
+        return false;
+    }
+    return true;
+}
+
 int main(int argc, char **argv) {
     static char line[4096], rest[4096];
     if (argc != 2) return 3;
@@ -109,6 +166,12 @@ int main(int argc, char **argv) {
                 code(lib.tenant_bind_stream((int)a, name, (void *)b));
             else
                 text(lib.tenant_stats_json((int)a, strcmp(name, "-") == 0 ? NULL : name));
+        } else if (strcmp(op, "fill") == 0) { /* slot size value */
+            memset(blocks[a % BLOCKS], (int)c, b);
+            printf("ok\n");
+        } else if (strcmp(op, "holds") == 0) { /* slot size value */
+            printf("%s\n", holds(blocks[a % BLOCKS], b, (unsigned char)c) ? "yes" : "no");
+        } else if (tiers(op, line)) {
         } else if (strcmp(op, "init") == 0) {
             code(lib.init((int)a));
         } else if (strcmp(op, "version") == 0) {

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/ashlar-mem/ashlar/internal/test/short"
+)
+
+const mebi = 1 << 20
+
+// A region moves to the host and back, the front holds nothing of it, and what others have
+// stays where it is.
+func TestRegion(t *testing.T) {
+	s := &script{t: t}
+	s.address(nil, "malloc 0 %d 0 0", 30*mebi)
+	s.expect("ok", "fill 0 %d 9", 30*mebi)
+	s.expect("ok", "enter actor 0")
+	for i := 1; i <= 5; i++ {
+		s.address(nil, "malloc %d %d 0 0", i, 20*mebi)
+		s.expect("ok", "fill %d %d %d", i, 20*mebi, i)
+	}
+	s.address(nil, "malloc 6 4096 0 0")
+	s.expect("ok", "fill 6 4096 6")
+	s.expect("ok", "leave - 0")
+	s.expect("failed this thread is in no region", "leave - 0")
+	s.contains([]string{`"freed_bytes":106954752`, `"out_bytes":106954752`, `"private_bytes":0`}, "park actor 0 1")
+	s.contains([]string{`"host_bytes":106954752`, `"current":41943040`}, "stats 0")
+	s.expect("yes", "holds 3 %d 3", 20*mebi)
+	// Freed, a block of the host's memory goes to the engine at once, and to nobody else.
+	s.expect("ok", "free 5")
+	s.expect("ok", "enter actor 0")
+	s.address(nil, "malloc 5 %d 0 0", 20*mebi)
+	s.expect("ok", "fill 5 %d 5", 20*mebi)
+	s.expect("ok", "leave - 0")
+	s.contains([]string{`"in_bytes":`}, "restore actor 0")
+	s.contains([]string{`"host_bytes":0`}, "stats 0")
+	for i := 1; i <= 5; i++ {
+		s.expect("yes", "holds %d %d %d", i, 20*mebi, i)
+	}
+	s.expect("yes", "holds 6 4096 6")
+	s.expect("yes", "holds 0 %d 9", 30*mebi)
+	s.contains([]string{`"regions":[{"name":"actor"`, `"dropped":false`}, "tiers - 0")
+	s.contains([]string{"failed tenant region:actor has", "in use"}, "regiondelete actor 0")
+	for i := 1; i <= 6; i++ {
+		s.expect("ok", "free %d", i)
+	}
+	s.expect("ok", "regiondelete actor 0")
+	s.expect("failed device 0 has no region \"actor\"", "park actor 0 1")
+	if said := s.run(onCUDA(t)...); said != "" {
+		t.Error(said)
+	}
+}
+
+// While a graph is captured nothing moves, and the memory of its pool never does.
+func TestNoMoveDuringCapture(t *testing.T) {
+	s := &script{t: t}
+	s.expect("ok", "enter a 0")
+	s.address(nil, "malloc 0 %d 0 0", 20*mebi)
+	s.expect("ok", "leave - 0")
+	s.expect("ok", "begin 0 7 7 3")
+	s.address(nil, "malloc 1 %d 3 0", 20*mebi)
+	for _, line := range []string{"park a 0 1", "parkblock 1 0", "park a 0 0"} {
+		s.contains([]string{"failed memory cannot be moved: the stream is being captured into a CUDA graph; end the capture first"}, "%s", line)
+	}
+	s.contains([]string{`"capturing":1`}, "tiers - 0")
+	s.expect("0", "dropped 0 0")
+	s.expect("ok", "end 0 7 7")
+	s.contains([]string{`"private_bytes":20971520`, `"out_bytes":0`}, "parkblock 1 0")
+	s.contains([]string{`"out_bytes":20971520`}, "park a 0 1")
+	s.contains([]string{`"capturing":0`, `"captures":1`}, "tiers - 0")
+	if said := s.run(onCUDA(t)...); said != "" {
+		t.Error(said)
+	}
+}
+
+// The first request that the host serves tells of it, once.
+func TestOverflowNote(t *testing.T) {
+	s := &script{t: t}
+	for i := range 6 {
+		s.address(nil, "malloc %d %d 0 0", i, 20*mebi)
+	}
+	s.contains([]string{`"host_bytes":41943040`, `"overflows":2`}, "stats 0")
+	s.expect("ok", "configure overflow:0")
+	s.contains([]string{"oom CUDA out of memory"}, "malloc 9 %d 0 0", 20*mebi)
+	s.contains([]string{`"overflow_bytes":0`}, "settings")
+	said := s.run(onCUDA(t, "FAKECUDA_MEMORY=83886080", "FAKECUDA_CONTEXT=0", confVariable+"=overflow:40MiB")...)
+	if strings.Count(said, "\n") != 1 || !strings.HasPrefix(said, "ashlar: device 0 is full: 20.00 MiB is in the host's memory") {
+		t.Errorf("standard error: %q", said)
+	}
+}
+
+// Threads that allocate do not disturb moves, nor moves them.
+func TestMovesBesideThreads(t *testing.T) {
+	for _, env := range [][]string{onCUDA(t), onCUDA(t, "FAKECUDA_MEMORY=268435456", "FAKECUDA_CONTEXT=0", confVariable+"=overflow:128MiB")} {
+		if out, said := run(t, "moves.cpp", "", env...); out != "" || strings.Count(said, "\n") > 2 {
+			t.Errorf("%s%s", out, said)
+		}
+	}
+}
+
+// Every call of the driver fails, once or for ever, while memory moves: the process lives
+// on, and after the fault each byte is there.
+func TestMoveFaults(t *testing.T) {
+	short.Skip(t)
+	t.Parallel()
+	env := onCUDA(t)
+	told := regexp.MustCompile(`^(ok|yes|\d+|\{.*\}|(oom|failed) .*)$`)
+	for _, call := range []string{
+		"cuMemCreate", "cuMemMap", "cuMemUnmap", "cuMemSetAccess", "cuMemRelease", "cuMemAddressReserve", "cuMemcpyAsync", "cuCtxSynchronize",
+		"cuStreamSynchronize", "cuStreamCreate", "cuStreamIsCapturing", "cuMemGetInfo_v2",
+	} {
+		for n := 1; n <= 12; n += 1 + n/3 {
+			for _, code := range []int{2, 999} {
+				s := &script{t: t}
+				s.expect("ok", "enter a 0")
+				for i := range 3 {
+					s.say(func(string) {}, "malloc %d %d 0 0", i, 20*mebi)
+				}
+				s.say(func(string) {}, "leave - 0")
+				var failed bool
+				for i := range 3 {
+					s.say(func(got string) { failed = failed || got != "ok" }, "fill %d %d %d", i, 20*mebi, i+1)
+				}
+				for _, line := range []string{"park a 0 1", "restore a 0", "park a 0 1", "step - 0", "restore a 0", "restore a 0", "restore a 0"} {
+					s.say(func(got string) {
+						if !told.MatchString(got) {
+							t.Errorf("%s %d fails with %d: %s", call, n, code, got)
+						}
+					}, "%s", line)
+				}
+				for i := range 3 {
+					s.say(func(got string) {
+						if !failed && got != "yes" {
+							t.Errorf("%s %d fails with %d: bytes of block %d are gone", call, n, code, i)
+						}
+					}, "holds %d %d %d", i, 20*mebi, i+1)
+				}
+				s.run(append(env, fmt.Sprintf("FAKECUDA_FAIL=%s:%d:%d", call, n+8, code))...)
+			}
+		}
+	}
+}
