@@ -299,8 +299,12 @@ fleet-places: bin/nats-server
 	ASHLAR_NATS_SERVER=$(CURDIR)/bin/nats-server $(GO) test ./internal/hub ./internal/fleet -count 1 -timeout 30m -v
 
 # The figures of docs/fleet.md.
-fleet-bars:
-	$(GO) test ./internal/fleet -count 1 -timeout 2h -bars -v -run 'TestBar'
+fleet-bars: build
+	@tools/scripts/setup chromium
+	rm -rf bin/fleet-store && mkdir -p bin/fleet-store
+	$(GO) test ./internal/fleet -count 1 -timeout 2h -bars -bars-store $(CURDIR)/bin/fleet-store -v -run 'TestBar'
+	cd browsertests && $(GO) test -count 1 -v -run TestFleetMany -fleet-store $(CURDIR)/bin/fleet-store
+	rm -rf bin/fleet-store
 
 # The twenty whole runs under every allocator: the tables of docs/policies.md. It fails if a bar does.
 policies:

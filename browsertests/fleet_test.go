@@ -1,10 +1,12 @@
 package browsertests
 
 import (
+	"flag"
 	"fmt"
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/ashlar-mem/ashlar/browsertests/page"
 	"github.com/ashlar-mem/ashlar/internal/test/planted"
@@ -61,6 +63,47 @@ func (f *fleetOf) open(t *testing.T, hash string, width int64, dark bool) *scene
 func (s *scene) rows(n int) {
 	s.Helper()
 	s.until(fmt.Sprintf("document.querySelectorAll('.fleet-table tbody tr').length === %d && document.querySelector('[data-panel=files] [aria-busy=false]')", n))
+}
+
+// fleetStore is a fleet with 100,000 results: make fleet-bars makes it.
+var fleetStore = flag.String("fleet-store", "", "measure the screen Fleet with the store in this folder")
+
+// The screen of a large fleet: how long from the click to the rows. It measures and
+// asserts nothing about time.
+func TestFleetMany(t *testing.T) {
+	if *fleetStore == "" {
+		t.Skip("only with -fleet-store")
+	}
+	server, err := page.Fleet(stage.ashlar, "--dir", *fleetStore, "-j", "0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	t.Logf("the page is served after %.1f s", time.Since(server.Started).Seconds())
+	for range 2 { // the second as one who comes back
+		begin := time.Now()
+		s := show(t, server, "#//fleet", 1440, 900, false)
+		s.rows(100)
+		t.Logf("the first 100 rows are there after %.2f s", time.Since(begin).Seconds())
+		aside := func(panel, text string) string {
+			return fmt.Sprintf("document.querySelector('[data-panel=%s] .aside')?.textContent.includes('%s')", panel, text)
+		}
+		for _, x := range []struct{ place, there string }{
+			{"where=run+%3D~+%22run1.*%22", aside("files", " of 50,000 files")},
+			{"sort=-peak_reserved_bytes", aside("files", "50,000 files") + " && document.querySelector('th[aria-sort=descending]')"},
+			{"group=run,commit", aside("files", " groups")},
+			{"group=cause", aside("files", "1 group")},
+			{"rows=all", "document.querySelectorAll('.fleet-table tbody tr').length === 1000"},
+			{"view=growth&of=run3", "document.querySelector('[data-panel=growth] [data-commit]')"},
+			{"view=causes", aside("causes", "1 cause of 50000 failures") + "||" + aside("causes", "1 cause of 50,000 failures")},
+			{"view=ranks&of=run3", "document.querySelector('.rank-table')"},
+		} {
+			begin := time.Now()
+			s.must(s.page.Go("#//fleet?" + x.place))
+			s.until("!document.querySelector('.fleet div[aria-busy=true]') && (" + x.there + ")")
+			t.Logf("%s: %.2f s", x.place, time.Since(begin).Seconds())
+		}
+	}
 }
 
 func TestFleet(t *testing.T) {

@@ -67,18 +67,21 @@ Exit status: 0 answered; 2 a flag is wrong, or the store cannot be used.`,
 			return fmt.Errorf("-o %s: the table is Parquet; let the name end in .parquet", out)
 		}
 		return store.known(cmd.Context(), func(st *fleet.Store) error {
-			document, err := st.Ask(cmd.Context(), fleet.Question{Query: &o})
+			document, err := st.Ask(cmd.Context(), fleet.Question{Table: &o})
 			if err != nil {
 				return failure{err}
 			}
-			var d answers.QueryDocument
+			var d fleet.TableFile
 			if err := json.Unmarshal(document, &d); err != nil {
 				return failure{err}
 			}
 			for _, n := range d.Notes {
 				std.errorf("note: %s", n)
 			}
-			return writeFile(cmd.Context(), out, d.WriteParquet)
+			return writeFile(cmd.Context(), out, func(w io.Writer) error {
+				_, err := w.Write(d.Parquet)
+				return err
+			})
 		})
 	}
 	return cmd

@@ -146,6 +146,7 @@ func (o *fleetServeFlags) run(cmd *cobra.Command, std stdio) error {
 		keep.MaxDisk = *o.maxDisk.value
 	}
 	takesTime(cmd.Context()) // until the store is closed
+	defer saveMemory()()     // a table of all files is soon garbage
 	return o.store.fleetWith(cmd.Context(), options, func(h *hub.Hub, st *fleet.Store) error {
 		if address := h.Address(); address != "" {
 			std.errorf("workers reach it with --hub %s", address)

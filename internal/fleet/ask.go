@@ -10,6 +10,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/ashlar-mem/ashlar/internal/fleet/answers"
 	"github.com/ashlar-mem/ashlar/internal/hub"
 )
@@ -25,6 +27,14 @@ type Question struct {
 	Causes *CausesQuestion       `json:"causes,omitempty"`
 	Status *StatusQuestion       `json:"status,omitempty"`
 	Query  *answers.QueryOptions `json:"query,omitempty"`
+	Table  *answers.QueryOptions `json:"table,omitempty"` // as Query; the answer is a [TableFile]
+}
+
+// TableFile is the answer to a query as a Parquet file, which is a small part of
+// what its document is.
+type TableFile struct {
+	Parquet []byte   `json:"parquet"`
+	Notes   []string `json:"notes"`
 }
 
 // RanksQuestion asks for the odd ranks of a run.
@@ -62,15 +72,27 @@ func (x *Index) answer(ctx context.Context, q *Question) (any, error) {
 	case q.Status != nil:
 		return x.status(ctx)
 	case q.Query != nil:
-		asked, err := answers.NewQuery(*q.Query)
+		return x.query(q.Query)
+	case q.Table != nil:
+		d, err := x.query(q.Table)
 		if err != nil {
 			return nil, err
 		}
-		d := asked.Run(x.Entries())
-		d.Notes = append(d.Notes, x.waiting()...)
-		return d, nil
+		var file bytes.Buffer
+		err = d.WriteParquet(&file)
+		return TableFile{file.Bytes(), d.Notes}, err
 	}
 	return nil, errors.New("the server does not know the question; update ashlar there")
+}
+
+func (x *Index) query(o *answers.QueryOptions) (*answers.QueryDocument, error) {
+	asked, err := answers.NewQuery(*o)
+	if err != nil {
+		return nil, err
+	}
+	d := asked.Run(x.Entries())
+	d.Notes = append(d.Notes, x.waiting()...)
+	return d, nil
 }
 
 // waiting notes how many files no answer can speak of yet.
@@ -127,6 +149,17 @@ func (x *Index) replyJSON(ctx context.Context, question []byte) ([]byte, error) 
 	a, err := x.answer(ctx, &q)
 	if err != nil {
 		return nil, err
+	}
+	if d, ok := a.(*answers.QueryDocument); ok {
+		out := bytes.NewBuffer([]byte{replyJSON})
+		z, err := zstd.NewWriter(out, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
+		if err == nil {
+			err = d.WriteJSON(z)
+		}
+		if err == nil {
+			err = z.Close()
+		}
+		return out.Bytes(), err
 	}
 	data, err := json.Marshal(a)
 	return encoder().EncodeAll(data, []byte{replyJSON}), err

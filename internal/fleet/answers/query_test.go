@@ -217,3 +217,27 @@ func BenchmarkQuery(b *testing.B) {
 		})
 	}
 }
+
+// A document that is written row by row is the same.
+func TestWriteJSON(t *testing.T) {
+	q, err := answers.NewQuery(answers.QueryOptions{Show: answers.AllColumns, NowUS: nowUS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rows := range []int{0, 1, 5000} {
+		entries := make([]answers.Entry, rows)
+		for i := range entries {
+			entries[i] = answers.Entry{Hash: fmt.Sprint(i), Run: `"rows":[]`}
+		}
+		d := q.Run(entries)
+		d.Notes = []string{`"rows":[]`}
+		want, err := json.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got bytes.Buffer
+		if err := d.WriteJSON(&got); err != nil || !bytes.Equal(got.Bytes(), want) {
+			t.Errorf("%d rows: %d bytes, want %d, %v", rows, got.Len(), len(want), err)
+		}
+	}
+}

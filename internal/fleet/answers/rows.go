@@ -3,6 +3,7 @@ package answers
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"strconv"
 	"strings"
@@ -27,21 +28,53 @@ func (r *Rows) Row(i int) []Value { return r.all[i][:len(r.columns)] }
 func (r Rows) MarshalJSON() ([]byte, error) {
 	out := []byte{'['}
 	for i := range r.all {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, '{')
-		for j, v := range r.Row(i) {
-			if j > 0 {
-				out = append(out, ',')
-			}
-			out = appendText(out, r.columns[j].Name)
-			out = append(out, ':')
-			out = r.columns[j].appendJSON(out, v)
-		}
-		out = append(out, '}')
+		out = r.appendJSON(out, i)
 	}
 	return append(out, ']'), nil
+}
+
+// appendJSON writes a row behind those before it.
+func (r *Rows) appendJSON(out []byte, i int) []byte {
+	if i > 0 {
+		out = append(out, ',')
+	}
+	out = append(out, '{')
+	for j, v := range r.Row(i) {
+		if j > 0 {
+			out = append(out, ',')
+		}
+		out = appendText(out, r.columns[j].Name)
+		out = append(out, ':')
+		out = r.columns[j].appendJSON(out, v)
+	}
+	return append(out, '}')
+}
+
+// WriteJSON writes the document row by row: a table of a large fleet is many times
+// as long as what it is made from.
+func (d *QueryDocument) WriteJSON(w io.Writer) error {
+	frame := *d
+	frame.Rows = Rows{columns: d.Columns}
+	text, err := json.Marshal(&frame)
+	if err != nil {
+		return err
+	}
+	before, after, found := bytes.Cut(text, []byte(`"rows":[]`)) // no text has these quotes
+	if !found {
+		return errors.New("a table without rows")
+	}
+	after = bytes.Clone(after)
+	out := append(before, `"rows":[`...)
+	for i := range d.Rows.all {
+		if out = d.Rows.appendJSON(out, i); len(out) > 1<<16 {
+			if _, err := w.Write(out); err != nil {
+				return err
+			}
+			out = out[:0]
+		}
+	}
+	_, err = w.Write(append(append(out, ']'), after...))
+	return err
 }
 
 func (c *Column) appendJSON(out []byte, v Value) []byte {
