@@ -11,7 +11,7 @@ export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
 # One package more than there are cores is tested at a time: some only wait.
 PARALLEL := -p $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1))
 
-.PHONY: vuln claims tenants tenants-mixes policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack attack-table dist dist-test dist-host truth advice watch deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help bench-live fleet fleet-faults fleet-places fleet-bars
+.PHONY: sanitize vuln claims tenants tenants-mixes policies policies-hard bench-policies lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host attack attack-table dist dist-test dist-host truth advice watch deaths tune web typecheck browser browser-matrix browser-firefox mcp-check screenshots pictures help bench-live fleet fleet-faults fleet-places fleet-bars
 
 build: engine
 	$(GO) build -trimpath -o $(BIN) ./cmd/ashlar
@@ -107,6 +107,10 @@ race-all:
 	@if command -v $${CC:-gcc} >/dev/null; then \
 		set -ex; export CGO_ENABLED=1; $(GO) test -vet=off -race -timeout 2h ./...; $(GO) -C tools test -vet=off -race -timeout 2h ./...; \
 	else echo "race: left out, there is no C compiler"; fi
+
+# The C side of libashlar.so under the compiler's sanitizers: threads, addresses, undefined behaviour.
+sanitize:
+	CGO_ENABLED=1 $(GO) test ./cmd/libashlar -run TestSanitizers -count 1 -v
 
 # The invariants of the engine are checked after every operation, and tensors of
 # a plan that are gone are spoilt.
@@ -374,6 +378,7 @@ help:
 	@echo "make truth         what-if against 260 runs that were measured on a GPU"
 	@echo "make advice        explain against mistakes that were recorded on a GPU"
 	@echo "make attack        hostile inputs for every command and the page, SEED=$(SEED) MINUTES=$(MINUTES) (docs/measured/hardening.md)"
+	@echo "make sanitize      the C side of libashlar.so under the compiler's sanitizers"
 	@echo "make vuln          known vulnerabilities of what is called, by govulncheck"
 	@echo "make attack-table  time and memory of every command over the hostile files"
 	@echo "make fuzz          run every fuzzer for FUZZTIME ($(FUZZTIME))"

@@ -23,6 +23,7 @@
 //	FAKECUDA_LAZY=1                 work on streams runs only when something waits for it
 //	FAKECUDA_FAIL=NAME:N:CODE       the N-th call of NAME fails with CODE; with :ever behind it
 //	                                all later ones do, too
+//	FAKECUDA_CALLS=FILE             the names of the calls that are made, each once
 //	FAKECUDA_INIT=CODE              cuInit fails with CODE
 //	FAKECUDA_VERSION                13000 if not set
 //	FAKECUDA_VIRTUAL=0              the GPU cannot map memory

@@ -83,9 +83,30 @@ static int fails_by_count(const char *name)
 	return strcmp(name, "cuCtxPopCurrent_v2") && strcmp(name, "cuThreadExchangeStreamCaptureMode") && strcmp(name, "cuMemRelease");
 }
 
+// note_call writes the name of a call to the file FAKECUDA_CALLS when it is made for the
+// first time.
+static void note_call(const char *name)
+{
+	static const char *noted[256];
+	const char *path = getenv("FAKECUDA_CALLS");
+	if (!path)
+		return;
+	size_t i = 0;
+	for (; i < sizeof noted / sizeof *noted && noted[i]; i++)
+		if (!strcmp(noted[i], name))
+			return;
+	FILE *file = i < sizeof noted / sizeof *noted ? fopen(path, "a") : NULL;
+	if (!file)
+		return;
+	noted[i] = name;
+	fprintf(file, "%s\n", name);
+	fclose(file);
+}
+
 CUresult begin(const char *name)
 {
 	pthread_mutex_lock(&fake_lock);
+	note_call(name);
 	if (exiting)
 		return DEINITIALIZED;
 	if (!initialized && strcmp(name, "cuInit"))

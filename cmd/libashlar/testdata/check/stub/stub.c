@@ -28,6 +28,8 @@ static void put_back(uint64_t addr) {
     sizes[at] = 0;
 }
 
+void overflow_note(char *text) { free(text); }
+
 /* What the engine does under its lock. */
 static bool recall(bool all) {
     struct outbox *o = front_open(0, 0);
