@@ -145,6 +145,13 @@ func (s *Store) HostBytes() uint64 {
 	return s.ledger.hostTaken()
 }
 
+// HostInUse returns the host memory behind addresses.
+func (s *Store) HostInUse() uint64 {
+	s.ledger.mu.Lock()
+	defer s.ledger.mu.Unlock()
+	return s.ledger.host
+}
+
 // DeviceBytes returns the device memory that is taken.
 func (s *Store) DeviceBytes() uint64 {
 	s.ledger.mu.Lock()

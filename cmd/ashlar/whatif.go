@@ -27,6 +27,7 @@ type whatifOptions struct {
 	noCache bool
 	bucket  bucketFlag
 	order   bool
+	host    sizeFlag
 	curve   int
 	json    bool
 	device  *deviceFlag
@@ -65,6 +66,11 @@ next size of a list (16MiB,64MiB). --order allocates what is still there after t
 last step before everything else. --no-cache switches the cache off, as
 PYTORCH_NO_CUDA_MEMORY_CACHING=1 does: every request goes to the driver.
 
+--overflow SIZE serves requests that fail under the limit with up to so much of the
+host's memory, cold memory first, as overflow of libashlar.so does: whether the run
+passes, how much slower a step becomes, as a range, and what lies there. Kernels
+read host memory as fast as on an H200; other machines differ.
+
 The default limit on reserved memory is the recorded one; if none was recorded
 but requests were refused, the highest that the events allow. --limit none turns
 it off. The default device memory is what was free and reserved at the first
@@ -92,6 +98,7 @@ wrong, or the command was interrupted, after printing what was known.`,
 	flags.BoolVar(&o.noCache, "no-cache", false, "send every request to the driver, as PYTORCH_NO_CUDA_MEMORY_CACHING=1")
 	flags.Var(&o.bucket, "bucket", "pad the sizes that vary: a factor such as 1.25, pow2, or a list of sizes")
 	flags.BoolVar(&o.order, "order", false, "allocate what stays before everything else")
+	flags.Var(&o.host, "overflow", "serve requests that fail with up to so much host memory, and say what that costs")
 	flags.IntVar(&o.curve, "curve", 0, "with --json: the memory curve of each run in `N` points")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
@@ -142,6 +149,9 @@ func (o *whatifOptions) question() (whatif.Question, error) {
 		SkipOOM: o.onOOM.value == whatif.OnOOMSkip, Points: o.curve,
 		EmptyCache: o.empty.EmptyCache, NoCache: o.noCache, Bucket: o.bucket.Bucket, Order: o.order,
 	}
+	if o.host.value != nil {
+		q.Overflow = *o.host.value
+	}
 	changes := 0
 	for _, given := range []bool{o.empty.When != "", o.bucket.Text != "", o.order} {
 		if given {
@@ -149,8 +159,8 @@ func (o *whatifOptions) question() (whatif.Question, error) {
 		}
 	}
 	runs := 2 + len(o.confs) + changes*(len(o.confs)+1)
-	if len(o.confs) == 0 && o.limit.text == "" && o.memory.text == "" && changes == 0 && !o.noCache {
-		return q, errors.New("nothing to try: give --set CONF, or --limit, --device-memory, --empty-cache, --no-cache, --bucket or --order for the recorded settings")
+	if len(o.confs) == 0 && o.limit.text == "" && o.memory.text == "" && changes == 0 && !o.noCache && q.Overflow == 0 {
+		return q, errors.New("nothing to try: give --set CONF, or --limit, --device-memory, --empty-cache, --no-cache, --bucket, --order or --overflow for the recorded settings")
 	}
 	if err := o.checkCurve(runs, "settings"); err != nil {
 		return q, err

@@ -77,6 +77,9 @@ type Question struct {
 	NoCache bool
 	Bucket  Bucket
 	Order   bool
+	// Overflow is how much host memory serves requests that fail, in a run of its own
+	// under the recorded settings with expandable segments; 0 makes none.
+	Overflow uint64
 
 	Workers  int                   // 0: as many as there are cores
 	Progress func(done, total int) // is called with the number of settings done, never concurrently
@@ -92,6 +95,8 @@ type Answer struct {
 	EmptyCache *EmptyCacheCalls `json:"empty_cache"`
 	// Changes are those of the program beside EmptyCache.
 	Changes []Change `json:"changes"`
+	// Overflow is nil if nothing was asked about it.
+	Overflow *Overflow `json:"overflow"`
 	// Interrupted: the context ended before all was done. NotRun are the settings
 	// without a result.
 	Interrupted bool      `json:"interrupted"`
@@ -150,6 +155,12 @@ func Ask(ctx context.Context, r *run.Checked, q Question) (*Answer, error) {
 		out.EmptyCache = runs[i].emptyCache
 		out.setChange(runs[i].change)
 		a.Results = append(a.Results, out)
+	}
+	if q.Overflow > 0 && !a.Interrupted {
+		a.Overflow, err = AskOverflow(ctx, r, q, q.Overflow)
+		if err != nil && ctx.Err() == nil {
+			return nil, err
+		}
 	}
 	a.Notes = q.notes(r, outcomes)
 	return a, nil

@@ -43,6 +43,9 @@ func WhatIf(w io.Writer, head WhatIfHead, a *whatif.Answer, style Style) error {
 		}
 	}
 	p.failures(a.Results, a.OnOOM)
+	if a.Overflow != nil {
+		p.overflow(a.Overflow)
+	}
 	p.whatIfLegend(a)
 	return p.err
 }

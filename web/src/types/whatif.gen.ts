@@ -1,5 +1,6 @@
 // Made by make web from the Go types of internal/answer/whatif. Do not edit.
 
+import type { Category } from './findings.gen';
 import type { Moment } from './timeline.gen';
 import type { Frame } from './view.gen';
 
@@ -32,6 +33,7 @@ export interface Document {
   on_oom: string;
   empty_cache: EmptyCacheCalls | null;
   changes: Change[];
+  overflow: Overflow | null;
   interrupted: boolean;
   not_run: string[];
   notes: string[];
@@ -78,6 +80,27 @@ export interface Memory {
   bytes: number | null;
   source: string;
   event: number | null;
+}
+
+export interface Overflow {
+  host_bytes: number;
+  runs: boolean;
+  failed_bytes: number;
+  peak_host_bytes: number;
+  step_seconds: number | null;
+  slowdown: Range | null;
+  holders: OverflowHolder[];
+}
+
+export interface OverflowHolder {
+  category: Category;
+  site: string;
+  bytes: number;
+}
+
+export interface Range {
+  low: number;
+  high: number;
 }
 
 export interface Result {

@@ -1,0 +1,199 @@
+package whatif
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/driver/sim"
+	"github.com/ashlar-mem/ashlar/internal/findings"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/run"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// Overflow says what would become of a run under the limit if requests that fail got
+// memory of the host: alloc/tier over the simulated device.
+type Overflow struct {
+	HostBytes uint64 `json:"host_bytes"` // that may be taken
+	Runs      bool   `json:"runs"`
+	Failed    uint64 `json:"failed_bytes"` // the request that fails all the same; 0 if none does
+	PeakHost  uint64 `json:"peak_host_bytes"`
+	// StepSeconds is what a recorded step takes; nil if the file does not tell.
+	StepSeconds *float64 `json:"step_seconds"`
+	// Slowdown is how many times longer a step takes; nil if StepSeconds is.
+	Slowdown *Range `json:"slowdown"`
+	// Holders are what lies in the host's memory in a step, largest first.
+	Holders []OverflowHolder `json:"holders"`
+}
+
+// Range is a figure that is known to lie between two others.
+type Range struct {
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+}
+
+// OverflowHolder is what lies in the host's memory of one category and call site.
+type OverflowHolder struct {
+	Category findings.Category `json:"category"`
+	Site     string            `json:"site"` // empty if the file has no frames for it
+	Bytes    uint64            `json:"bytes"`
+}
+
+// traffic is how often a step reads and writes memory of a category, at least and at most. A
+// memory trace does not show it: the least is what the mathematics needs, the most what kernels
+// do that are not fused.
+type traffic struct{ reads, writes, mostReads, mostWrites float64 }
+
+var trafficOf = map[findings.Category]traffic{
+	findings.Parameters:     {2, 1, 5, 2}, // both passes, the optimizer
+	findings.OptimizerState: {1, 1, 3, 2},
+	findings.Gradients:      {1, 1, 3, 2},
+	findings.Activations:    {1, 1, 3, 1},
+	findings.Temporaries:    {1, 1, 2, 2},
+	findings.Workspace:      {1, 1, 3, 3},
+	findings.Unknown:        {1, 1, 3, 2},
+}
+
+// AskOverflow replays a run with up to host bytes of the host's memory.
+func AskOverflow(ctx context.Context, r *run.Checked, q Question, host uint64) (*Overflow, error) {
+	analysis, err := r.Analysis(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lives, err := r.Lifetimes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	blocks := tensorBlocks(r.Program, lives)
+	category := func(tensor int) findings.Category {
+		if blocks[tensor] < 0 {
+			return findings.Unknown
+		}
+		c, _ := analysis.CategoryOf(lives, blocks[tensor])
+		return c
+	}
+	var begins []int
+	for _, s := range analysis.Steps.List {
+		begins = append(begins, s.Begin)
+	}
+	o, err := r.Program.RunOverflow(ctx, q.conditions(recordedSetting(r.Program)), replay.Overflow{
+		Host: host, Events: begins,
+		// As ashlar_torch names the optimizer's state.
+		Cold: func(tensor int) bool { return category(tensor) == findings.OptimizerState },
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &Overflow{HostBytes: host, Runs: !o.Fails, PeakHost: o.HostPeak, Holders: []OverflowHolder{}}
+	if o.Failure != nil {
+		out.Failed = o.Failure.Requested
+	}
+	steps := settledSteps(o.Steps)
+	held := map[OverflowHolder]uint64{}
+	var low, high time.Duration
+	for _, s := range steps {
+		low += s.Moves
+		high += s.Moves
+		for _, a := range s.Away {
+			c := category(a.Tensor)
+			t := trafficOf[c]
+			low += at(t.reads, sim.HostReadTime(a.Bytes)) + at(t.writes, sim.HostWriteTime(a.Bytes))
+			high += at(t.mostReads, sim.HostReadTime(a.Bytes)) + at(t.mostWrites, sim.HostWriteTime(a.Bytes))
+			held[OverflowHolder{Category: c, Site: siteText(lives, blocks[a.Tensor])}] += a.Bytes
+		}
+	}
+	n := uint64(max(len(steps), 1))
+	for h, bytes := range held {
+		h.Bytes = bytes / n
+		out.Holders = append(out.Holders, h)
+	}
+	slices.SortFunc(out.Holders, func(a, b OverflowHolder) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Category, b.Category), cmp.Compare(a.Site, b.Site))
+	})
+	if seconds := stepSeconds(r.Trace, analysis.Steps.List); seconds > 0 && out.Runs {
+		out.StepSeconds = &seconds
+		extra := func(d time.Duration) float64 { return 1 + d.Seconds()/float64(n)/seconds }
+		out.Slowdown = narrow(extra(low), extra(high))
+	}
+	return out, nil
+}
+
+func at(times float64, d time.Duration) time.Duration { return time.Duration(times * float64(d)) }
+
+// narrow keeps the ends of a range within a factor of two, around the same middle.
+func narrow(low, high float64) *Range {
+	if high > 2*low {
+		middle := math.Sqrt(low * high)
+		low, high = middle/math.Sqrt2, middle*math.Sqrt2
+	}
+	return &Range{low, high}
+}
+
+// settledSteps leaves out the set-up and the first steps, in which memory finds its place,
+// as far as others are left.
+func settledSteps(steps []replay.OverflowStep) []replay.OverflowStep {
+	return steps[min(3, len(steps)-1):]
+}
+
+// stepSeconds returns what half of the complete steps take at most; 0 if the file has no times.
+func stepSeconds(t *trace.Trace, steps []findings.Step) float64 {
+	var took []int64
+	for i, s := range steps {
+		if i+1 == len(steps) || !s.Complete {
+			break
+		}
+		from, to := t.Events.Time.At(s.Begin), t.Events.Time.At(steps[i+1].Begin)
+		if from != trace.NoTime && to > from {
+			took = append(took, to-from)
+		}
+	}
+	if len(took) == 0 {
+		return 0
+	}
+	slices.Sort(took)
+	return float64(took[len(took)/2]) / 1e6
+}
+
+// tensorBlocks returns the blocks of a program's tensors in the lifetimes; -1 if one is
+// not among them.
+func tensorBlocks(p *replay.Program, lives *timeline.Lifetimes) []int {
+	out := make([]int, p.Tensors())
+	for i := range out {
+		out[i] = -1
+	}
+	older := make(map[uint64]int, lives.Older)
+	for i := range lives.Older {
+		older[lives.Address(i)] = i
+	}
+	tensor := 0
+	for _, s := range p.Start.Segments {
+		for _, b := range s.Blocks {
+			if block, ok := older[b.Address]; ok && tensor < len(out) {
+				out[tensor] = block
+			}
+			tensor++
+		}
+	}
+	for i := range p.Len() {
+		if c := p.Call(i); c.Kind == replay.CallAlloc && c.Event >= 0 {
+			out[c.Tensor] = lives.BlockOf(c.Event)
+		}
+	}
+	return out
+}
+
+// siteText names the line that allocated a block.
+func siteText(lives *timeline.Lifetimes, block int) string {
+	if block < 0 {
+		return ""
+	}
+	site, ok := timeline.SiteOf(lives.Trace, lives.Stack(block))
+	if !ok {
+		return ""
+	}
+	return site.String()
+}

@@ -1,0 +1,54 @@
+package whatif
+
+import (
+	"testing"
+
+	"github.com/ashlar-mem/ashlar/internal/findings"
+)
+
+// TestOverflow: under limits below the live peak of measured workloads, runs pass with
+// host memory, the slower the less there is, and what lies there begins with what is cold.
+func TestOverflow(t *testing.T) {
+	for _, name := range []string{"gpt2_fixed", "llama_ckpt", "moe_train", "resnet_batches"} {
+		r := program(t, "snapshots/"+name+"-default.pickle.gz")
+		peak, _ := r.Program.PeakLive()
+		before := 1.0
+		for _, share := range []float64{0.95, 0.9, 0.8, 0.7} {
+			q := question(r)
+			q.Limit = GivenLimit(r, uint64(share*float64(peak)))
+			o, err := AskOverflow(t.Context(), r, q, 64<<30)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := o.Slowdown
+			switch missing := uint64((1 - share) * float64(peak)); {
+			case !o.Runs || o.PeakHost < missing || s == nil:
+				t.Fatalf("%s under %v of its peak: %+v", name, share, o)
+			case s.Low <= 1 || s.High < s.Low || s.High > 2.0001*s.Low || s.High < before:
+				t.Errorf("%s under %v of its peak: %+v after %v", name, share, *s, before)
+			}
+			before = s.High
+			state := false
+			for _, h := range o.Holders {
+				state = state || h.Category == findings.OptimizerState
+			}
+			if !state && name != "resnet_batches" { // SGD with little state
+				t.Errorf("%s under %v of its peak: %+v", name, share, o.Holders)
+			}
+		}
+		q := question(r)
+		q.Limit = GivenLimit(r, peak/2)
+		if o, err := AskOverflow(t.Context(), r, q, peak/100); err != nil || o.Runs || o.Failed == 0 || o.Slowdown != nil {
+			t.Errorf("%s: %+v, %v", name, o, err)
+		}
+	}
+}
+
+func TestNarrow(t *testing.T) {
+	if r := narrow(1.2, 1.5); *r != (Range{1.2, 1.5}) {
+		t.Errorf("%+v", r)
+	}
+	if r := narrow(1, 8); r.Low < 1.99 || r.Low > 2.01 || r.High < 3.99 || r.High > 4.01 {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,47 @@
+package text
+
+import (
+	"fmt"
+
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/units"
+)
+
+// mostHolders is how many call sites are listed.
+const mostHolders = 5
+
+// overflow says what requests that fail would cost with host memory.
+func (p *page) overflow(o *whatif.Overflow) {
+	p.heading("With overflow", "")
+	p.wrapped("  ", OverflowText(o))
+	for i, h := range o.Holders {
+		if i == mostHolders {
+			p.printf("  and %s more\n", countText(len(o.Holders)-i))
+			break
+		}
+		site := h.Site
+		if site == "" {
+			site = "no frames"
+		}
+		p.printf("  %10s  %s, %s\n", units.Size(h.Bytes), CategoryText(string(h.Category)), Clean(site))
+	}
+}
+
+// OverflowText says in a sentence whether a run passes with host memory, and what that costs.
+func OverflowText(o *whatif.Overflow) string {
+	switch {
+	case !o.Runs:
+		return fmt.Sprintf("%s of host memory do not save the run: a request for %s fails all the same.", units.Size(o.HostBytes), units.Size(o.Failed))
+	case o.PeakHost == 0:
+		return "The run passes without host memory."
+	}
+	var held uint64
+	for _, h := range o.Holders {
+		held += h.Bytes
+	}
+	text := "The run passes"
+	if s := o.Slowdown; s != nil {
+		text += fmt.Sprintf(", %.2f to %.2f times slower", s.Low, s.High)
+	}
+	return text + fmt.Sprintf("; a step has %s in the host's memory, %s at most.", units.Size(held), units.Size(o.PeakHost))
+}

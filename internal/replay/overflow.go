@@ -1,0 +1,218 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/alloc/tier"
+	"github.com/ashlar-mem/ashlar/driver"
+	"github.com/ashlar-mem/ashlar/driver/sim"
+	"github.com/ashlar-mem/ashlar/internal/replay/private"
+)
+
+// Overflow is what a run with alloc/tier has beside its [Conditions].
+type Overflow struct {
+	Host   uint64         // the most host memory that is taken
+	Events []int          // with which steps begin, ascending
+	Cold   func(int) bool // reports whether a tensor is named as seldom used; nil names none
+}
+
+// OverflowOutcome is what became of a run with overflow.
+type OverflowOutcome struct {
+	Fails    bool
+	Failure  *alloc.OutOfMemoryError // the first
+	HostPeak uint64                  // the most host memory behind addresses
+	Steps    []OverflowStep          // what comes before the first begins with event -1
+}
+
+// OverflowStep is what a step finds in the host's memory.
+type OverflowStep struct {
+	Event int           // with which it begins
+	Moves time.Duration // what moving memory takes, at its end
+	Away  []Away        // what of its tensors lies in the host's memory
+}
+
+// Away is a tensor in the host's memory.
+type Away struct {
+	Tensor int
+	Bytes  uint64 // of it there
+}
+
+// overflowRun is a run over a tier.
+type overflowRun struct {
+	*Program
+	device *sim.Device
+	engine *alloc.Allocator
+	store  *tier.Store
+	space  *tier.Space
+	pools  *private.Pools
+	cold   func(int) bool
+	addrs  []uint64 // tensor -> address; 0 while it has none
+	born   []int32  // tensor -> step
+	out    *OverflowOutcome
+	made   []Away // those of the current step that were made on the host
+}
+
+// RunOverflow makes the calls of the program over a tier: a request that would fail gets host
+// memory, and cold memory makes room at the ends of steps. What was there before the first call is
+// allocated first. Expandable segments are on. A request that fails all the same ends the run.
+func (p *Program) RunOverflow(ctx context.Context, c Conditions, o Overflow) (*OverflowOutcome, error) {
+	c.Settings.ExpandableSegments = true
+	if err := p.Runnable(c); err != nil {
+		return nil, err
+	}
+	total := cmp.Or(c.DeviceMemory, 2*max(p.memory, c.Limit))
+	r := &overflowRun{
+		Program: p, device: sim.New(sim.Config{TotalMemory: total, HostMemory: o.Host, Events: sim.Manual}), cold: o.Cold,
+		addrs: make([]uint64, p.tensors), born: make([]int32, p.tensors), out: &OverflowOutcome{},
+	}
+	begin := time.Unix(0, 0)
+	var err error
+	r.store, err = tier.New(r.device, tier.Options{Host: o.Host, Overflow: true, Now: func() time.Time { return begin.Add(r.device.Cost()) }})
+	if err != nil {
+		return nil, err
+	}
+	r.space = r.store.Space("run")
+	r.engine = alloc.New(r.space.Driver(), alloc.WithSettings(c.Settings), alloc.WithVersion(p.Version))
+	if err := r.space.Attach(r.engine); err != nil {
+		return nil, err
+	}
+	if limit := c.Cap(); limit > 0 {
+		r.engine.SetLimit(limit)
+	}
+	r.pools = private.New(r.engine)
+	if err := r.run(ctx, o.Events); err != nil && r.out.Failure == nil {
+		return nil, err
+	}
+	return r.out, nil
+}
+
+func (r *overflowRun) run(ctx context.Context, events []int) (err error) {
+	r.out.Steps = []OverflowStep{{Event: -1}}
+	r.EachFirst(func(tensor int, c Call) {
+		if err == nil {
+			err = r.malloc(tensor, c)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for _, w := range r.freed {
+		if err := r.freeLater(w.tensor, w.stream); err != nil {
+			return err
+		}
+	}
+	for i := range r.calls {
+		if i%stride == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		for len(events) > 0 && int(r.events[i]) >= events[0] {
+			if err := r.mark(events[0]); err != nil {
+				return err
+			}
+			events = events[1:]
+		}
+		if err := r.call(r.Call(i)); err != nil {
+			return err
+		}
+	}
+	r.closeStep()
+	return nil
+}
+
+// mark ends a step and begins the next.
+func (r *overflowRun) mark(event int) error {
+	r.closeStep()
+	report, err := r.store.Step()
+	if err != nil && !errors.Is(err, driver.ErrOutOfMemory) {
+		return err
+	}
+	last := &r.out.Steps[len(r.out.Steps)-1]
+	last.Moves = report.Time
+	r.out.Steps = append(r.out.Steps, OverflowStep{Event: event})
+	return nil
+}
+
+// closeStep notes what of the live tensors lies on the host.
+func (r *overflowRun) closeStep() {
+	step := &r.out.Steps[len(r.out.Steps)-1]
+	step.Away, r.made = r.made, nil
+	if r.space.Stats().Host == 0 {
+		return
+	}
+	number := int32(len(r.out.Steps))
+	for tensor, addr := range r.addrs {
+		if addr == 0 || r.born[tensor] == number {
+			continue
+		}
+		if _, far, _, _ := r.space.Where(addr); far > 0 {
+			step.Away = append(step.Away, Away{tensor, far})
+		}
+	}
+}
+
+func (r *overflowRun) call(c Call) error {
+	switch c.Kind {
+	case CallAlloc:
+		return r.malloc(c.Tensor, c)
+	case CallTry:
+		addr, err := r.request(c)
+		if err != nil {
+			return err
+		}
+		return r.engine.Free(addr)
+	case CallFree:
+		addr := r.addrs[c.Tensor]
+		r.addrs[c.Tensor] = 0
+		return r.engine.Free(addr)
+	case CallFreeLater:
+		return r.freeLater(int32(c.Tensor), int(c.Stream))
+	case CallComplete:
+		r.device.Complete(waitStream + c.Stream)
+	case CallEmptyCache:
+		return r.engine.EmptyCache()
+	case CallClosePool:
+		return r.pools.Close(c.Pool)
+	}
+	return nil
+}
+
+func (r *overflowRun) freeLater(tensor int32, stream int) error {
+	addr := r.addrs[tensor]
+	r.addrs[tensor] = 0
+	return errors.Join(r.engine.RecordStream(addr, waitStream+uint64(stream)), r.engine.Free(addr))
+}
+
+// request asks the engine, and notes the failure that ends the run.
+func (r *overflowRun) request(c Call) (addr uint64, err error) {
+	err = r.pools.Route(c.Pool, func() (err error) {
+		addr, err = r.engine.Malloc(c.Size, c.Stream)
+		return err
+	})
+	if errors.As(err, &r.out.Failure) {
+		r.out.Fails = true
+	}
+	r.out.HostPeak = max(r.out.HostPeak, r.store.HostInUse())
+	return addr, err
+}
+
+func (r *overflowRun) malloc(tensor int, c Call) error {
+	before := r.store.Moves()
+	addr, err := r.request(c)
+	if err != nil {
+		return err
+	}
+	r.addrs[tensor], r.born[tensor] = addr, int32(len(r.out.Steps))
+	if r.cold != nil && r.cold(tensor) {
+		r.space.Cold(addr)
+	}
+	if r.store.Moves() != before || r.store.HostInUse() > 0 {
+		if _, far, _, _ := r.space.Where(addr); far > 0 {
+			r.made = append(r.made, Away{tensor, far})
+		}
+	}
+	return nil
+}
