@@ -1943,7 +1943,8 @@ class _Arena:
 
     def __init__(self, torch, size):
         self.torch = torch
-        self.memory = mmap.mmap(-1, size)
+        private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS") else {}  # shared memory gets no huge pages
+        self.memory = mmap.mmap(-1, size, **private)
         for advice in ("MADV_HUGEPAGE", "MADV_DONTFORK"):
             if hasattr(mmap, advice):
                 _attempt(self.memory.madvise, getattr(mmap, advice))
