@@ -99,26 +99,7 @@ func (a *adaptor) Unmap(addr, size, granule, stream uint64) error {
 	if h := a.held(); h != nil {
 		return h.unmapRange(addr, size, granule, stream, func() { _ = a.give(size, nil) })
 	}
-	if _, ok := a.Driver.(resident); ok && !a.lending {
-		err := a.Driver.Unmap(addr, size, granule, stream)
-		a.settle()
-		return err
-	}
 	return a.give(size, a.Driver.Unmap(addr, size, granule, stream))
-}
-
-// resident is a driver that knows how much device memory it has, because some of what
-// it mapped may lie elsewhere: that of alloc/tier.
-type resident interface {
-	DeviceBytes() uint64
-}
-
-// settle books what the driver really has. The engine's lock is held, so nothing is
-// being mapped.
-func (a *adaptor) settle() {
-	if r, ok := a.Driver.(resident); ok && !a.lending {
-		a.t.group.ledger.settle(&a.t.account, r.DeviceBytes())
-	}
 }
 
 // held returns the memory that is held for the tenant, nil if none is.

@@ -115,8 +115,7 @@ func (g *Group) Add(name string, terms Terms, opts ...alloc.Option) (*Tenant, er
 	s.ExpandableSegments = true
 	opts = append([]alloc.Option{alloc.WithSettings(s)}, opts...)
 	opts = append(opts, alloc.WithOOMRetry(retries, t.makeRoom))
-	t.adaptor = &adaptor{Passing: driver.Passing{Driver: dev}, t: t}
-	t.engine = alloc.New(t.adaptor, opts...)
+	t.engine = alloc.New(&adaptor{Passing: driver.Passing{Driver: dev}, t: t}, opts...)
 	g.tenants = append(g.tenants, t)
 	return t, nil
 }

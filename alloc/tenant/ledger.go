@@ -103,13 +103,6 @@ func (l *ledger) release(a *account, d uint64) {
 	l.book(a, a.reserved-d)
 }
 
-// settle books what there is, but for revocable blocks, which have their own book.
-func (l *ledger) settle(a *account, there uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.book(a, there-min(there, a.borrowed))
-}
-
 // undo books back what was granted and the device refused.
 func (l *ledger) undo(a *account, d uint64, full bool) {
 	l.mu.Lock()

@@ -16,7 +16,6 @@ type Tenant struct {
 	dev      driver.Driver
 	priority int // under the group's lock
 	engine   *alloc.Allocator
-	adaptor  *adaptor // the engine's driver
 	hold     *hold // nil without Options.Hold
 	account  account
 
@@ -66,13 +65,6 @@ func (t *Tenant) RecordStream(addr, stream uint64) error {
 		}
 	}
 	return t.engine.RecordStream(addr, stream)
-}
-
-// Settle books the device memory that the tenant has, after alloc/tier moved some of it
-// to the host or back. Terms.Driver is that of a space then. What comes back is booked
-// whatever the limits say.
-func (t *Tenant) Settle() {
-	t.engine.Placer().Look(func(*alloc.Placement) { t.adaptor.settle() })
 }
 
 // Stats returns the statistics of the tenant's allocator.

@@ -14,15 +14,6 @@ type adaptor struct {
 	s *Space
 }
 
-// DeviceBytes returns the device memory that the space has: an account of what was mapped
-// and unmapped would miss what moves.
-func (a *adaptor) DeviceBytes() uint64 {
-	l := &a.s.store.ledger
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return a.s.device
-}
-
 // charge returns what a plain segment takes of a device.
 func charge(size uint64) uint64 { return (size + unit - 1) &^ (unit - 1) }
 

@@ -88,7 +88,6 @@ func (m *mover) quiet() (release func(), err error) {
 	}
 	release = func() {
 		for _, d := range slots {
-			d.tenant.Settle()
 			d.setMode(on)
 			d.changing.Unlock()
 		}
