@@ -92,7 +92,7 @@ def park(args, report):
     report.bar("3", "park %d GiB" % args.gib, out >= SPEED, "%.1f GB/s out (first %s, with making host pages), %d rounds" % (
         out / GB, rate(bytes_, first["park_s"]), len(warm)))
     report.bar("3", "restore %d GiB" % args.gib, back >= SPEED, "%.1f GB/s back (first %s)" % (back / GB, rate(bytes_, first["restore_s"])))
-    report.bar("3", "device memory is free", first["free_gain"] >= bytes_ and first["freed"] >= bytes_,
+    report.bar("3", "device memory is free", first["free_gain"] >= 0.995 * bytes_ and first["freed"] >= bytes_,  # the device's page tables take the rest
                "driver %+.2f GiB, nvidia-smi %s GiB, park said %.2f GiB" % (
                    first["free_gain"] / GIB, "-" if first["smi_gain"] is None else "%+.2f" % (first["smi_gain"] / GIB), first["freed"] / GIB))
     report.bar("3", "a second process uses it", first.get("other") is True, "90 %% of what was freed: %s" % first.get("other"))
@@ -107,11 +107,12 @@ def park(args, report):
         freed = opt["freed"][-1]
         report.bar("3", "park(optimizer), park(module)", opt["same"] and freed[0] >= 0.9 * opt["state"], "same losses; freed %d of %d MiB of state, %d of %d MiB of weights" % (
             freed[0] / MIB, opt["state"] / MIB, freed[1] / MIB, opt["weights"] / MIB))
-    plain = ask(args, report, "3", 120, "to_cpu", gib=args.gib)
+    few = min(args.gib, 4)  # it takes its time
+    plain = ask(args, report, "3", 120, "to_cpu", gib=few)
     if plain:
         seconds = plain["seconds"][-1]
         report.bar("3", 'model.to("cpu"), .to("cuda")', None, "%s out, %s back; same addresses: %s, views follow: %s" % (
-            rate(bytes_, seconds[0]), rate(bytes_, seconds[1]), plain["same_addresses"], plain["views_follow"]))
+            rate(few * GIB, seconds[0]), rate(few * GIB, seconds[1]), plain["same_addresses"], plain["views_follow"]))
 
 
 def faults(args, report):
