@@ -28,7 +28,8 @@
 //
 // # A move
 //
-// The target is mapped at a staging address first, so that a failure changes nothing.
+// The target is mapped at a staging address first, so that a failure changes nothing; handles
+// of the host stay mapped at one, because to map them takes longer than to copy them.
 // Then nobody may use the device ([Options].Quiet), the bytes are copied, and the
 // target takes the place of the old handle; if that fails the old one is mapped back.
 // While one run of handles is remapped, the next is copied.

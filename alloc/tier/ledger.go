@@ -17,6 +17,19 @@ type handle struct {
 	id   driver.Physical
 	size uint64
 	host bool
+
+	// home is where a host handle is mapped and open for good, in a range with others: to map
+	// the host's pages takes longer than to copy them, so they are not staged for each
+	// move. 0 if it is mapped nowhere else.
+	home   uint64
+	of     *homes
+	closed bool // there is no access to it at home
+}
+
+// homes is a range of addresses for the homes of host handles.
+type homes struct {
+	addr, size uint64
+	left       int // handles; under the ledger's lock
 }
 
 // page is one granule of an expandable segment and what lies behind it.
@@ -47,15 +60,13 @@ type ledger struct {
 	doomed []handle                 // whose release failed, or has to wait for a staging address
 	staged map[driver.Physical]bool // handles that a staging address has not let go
 
-	device, host      uint64 // behind addresses, plain segments included
-	keptBytes         uint64
-	doomedHost        uint64
-	doomedDevice      uint64
-	making            uint64 // host memory that is being made
-	hostLimit         uint64
-	deviceLimit       uint64
-	moves             uint64
-	bytesOut, bytesIn uint64
+	device, host uint64 // behind addresses, plain segments included
+	keptBytes    uint64
+	doomedHost   uint64
+	doomedDevice uint64
+	making       uint64 // host memory that is being made
+	hostLimit    uint64
+	deviceLimit  uint64
 }
 
 func newLedger(hostLimit uint64) ledger {
@@ -103,7 +114,7 @@ func (s *Store) makeDevice(of *Space, size uint64, n int) ([]handle, error) {
 func handlesOf(ids []driver.Physical, size uint64, host bool) []handle {
 	out := make([]handle, len(ids))
 	for i, id := range ids {
-		out[i] = handle{id, size, host}
+		out[i] = handle{id: id, size: size, host: host}
 	}
 	return out
 }
@@ -170,14 +181,61 @@ func (s *Store) stock(size uint64, n int) error {
 	s.releaseDoomed(spare)
 	ids := make([]driver.Physical, lacking)
 	err := s.dev.CreateHostPhysical(size, ids)
+	if err != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.making -= bytes
+		return err
+	}
+	made := handlesOf(ids, size, true)
+	s.house(made)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.making -= bytes
+	l.kept[size] = append(l.kept[size], made...)
+	l.keptBytes += bytes
+	return nil
+}
+
+// house gives new host handles their homes. Without them they are staged for each move.
+func (s *Store) house(handles []handle) {
+	size := handles[0].size
+	bytes := size * uint64(len(handles))
+	addr, err := s.dev.Reserve(bytes, 0)
 	if err != nil {
+		return
+	}
+	stuck, err := s.bring(addr, size, handles)
+	if err != nil && !stuck {
+		_ = s.dev.Unreserve(addr, bytes) // nothing but addresses is lost
+		return
+	}
+	of := &homes{addr, bytes, len(handles)}
+	for i := range handles {
+		handles[i].home, handles[i].of = addr+uint64(i)*size, of
+		if err != nil { // mapped without access: of no use, but to be unmapped
+			handles[i].closed = true
+		}
+	}
+}
+
+// leave takes a handle out of its home.
+func (s *Store) leave(h *handle) error {
+	if h.home == 0 {
+		return nil
+	}
+	if err := s.dev.UnmapPhysical(h.home, h.size); err != nil {
 		return err
 	}
-	l.kept[size] = append(l.kept[size], handlesOf(ids, size, true)...)
-	l.keptBytes += bytes
+	l := &s.ledger
+	l.mu.Lock()
+	h.of.left--
+	empty := h.of.left == 0
+	l.mu.Unlock()
+	if empty {
+		_ = s.dev.Unreserve(h.of.addr, h.of.size) // nothing but addresses is lost
+	}
+	h.home, h.of = 0, nil
 	return nil
 }
 
@@ -212,7 +270,7 @@ func (s *Store) releaseDoomed(handles []handle) {
 		l.mu.Lock()
 		held := l.staged[h.id]
 		l.mu.Unlock()
-		released := !held && s.dev.ReleasePhysical([]driver.Physical{h.id}) == nil
+		released := !held && s.leave(&h) == nil && s.dev.ReleasePhysical([]driver.Physical{h.id}) == nil
 		l.mu.Lock()
 		switch {
 		case !released:

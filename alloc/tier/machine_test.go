@@ -72,7 +72,7 @@ type machine struct {
 	capture *alloc.Capture
 	of      int // whose
 
-	parked, overflowed, broken, healed int
+	parked, overflowed, broken int
 }
 
 func newMachine(t testing.TB, seed uint64, real bool) *machine {

@@ -180,13 +180,41 @@ func (s *Store) prepare(sp *Space, t *transit, to alloc.Place) (err error) {
 	if err != nil || t.run[0].place == alloc.Nowhere {
 		return err
 	}
-	if err = t.slot.fill(s, t.run.size(), t.targets); err == nil {
+	if housed(t.targets) {
+		err = s.copyHome(t)
+	} else if err = t.slot.fill(s, t.run.size(), t.targets); err == nil {
 		err = s.dev.CopyMapped(t.slot.addr, t.run.addr(), t.run.bytes())
 	}
 	if err != nil {
 		s.abandon(sp, t)
 	}
 	return err
+}
+
+// housed reports whether handles can be written at their homes.
+func housed(handles []handle) bool {
+	for _, h := range handles {
+		if h.home == 0 || h.closed {
+			return false
+		}
+	}
+	return true
+}
+
+// copyHome fills targets at their homes, as many at once as lie side by side.
+func (s *Store) copyHome(t *transit) error {
+	size := t.run.size()
+	for i := 0; i < len(t.targets); {
+		n := 1
+		for i+n < len(t.targets) && t.targets[i+n].home == t.targets[i].home+uint64(n)*size && t.targets[i+n].of == t.targets[i].of {
+			n++
+		}
+		if err := s.dev.CopyMapped(t.targets[i].home, t.run.addr()+uint64(i)*size, uint64(n)*size); err != nil {
+			return err
+		}
+		i += n
+	}
+	return nil
 }
 
 // abandon gives the targets of a run back.

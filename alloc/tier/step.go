@@ -78,6 +78,9 @@ func (sp *Space) endStep(r *Report) (pressed bool, err error) {
 		broken = broken || p.space == sp
 	}
 	l.mu.Unlock()
+	sp.mu.Lock()
+	watched = watched || len(sp.cold)+len(sp.pins) > 0 // hints end with their blocks
+	sp.mu.Unlock()
 	var idle uint64 // host memory that no block uses: what overflowed for a while
 	sp.attached().Placer().Look(func(pl *alloc.Placement) {
 		pl.Mark()

@@ -439,3 +439,36 @@ func TestTenants(t *testing.T) {
 		t.Errorf("%d bytes are held", r.dev.Held())
 	}
 }
+
+// TestCalls: once the host's pages exist, a park copies, unmaps, maps and opens each run
+// once, and stages nothing.
+func TestCalls(t *testing.T) {
+	r := newRig(t, 4000*mib, Options{})
+	r.malloc(2400 * mib)
+	for range 2 {
+		if _, err := r.sp.Park(true); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.sp.Restore(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := r.dev.Calls()
+	if _, err := r.sp.Park(true); err != nil {
+		t.Fatal(err)
+	}
+	const runs = 2400 / 120 // of 6 handles of 20 MiB
+	after := r.dev.Calls()
+	for kind, want := range map[sim.Kind]int{
+		sim.CopyMapped: runs, sim.UnmapPhysical: runs, sim.MapPhysical: runs, sim.SetAccess: runs,
+		sim.CreateHostPhysical: 0, sim.Reserve: 0, sim.SynchronizeDevice: 1, sim.ReleasePhysical: 6 * runs,
+	} {
+		got := after[kind] - before[kind]
+		if kind == sim.CopyMapped && got <= want+4 {
+			continue // the homes of a run may lie in two ranges
+		}
+		if got != want {
+			t.Errorf("%v: %d calls, want %d", kind, got, want)
+		}
+	}
+}
