@@ -22,7 +22,10 @@ type Overflow struct {
 	Runs      bool   `json:"runs"`
 	Failed    uint64 `json:"failed_bytes"` // the request that fails all the same; 0 if none does
 	PeakHost  uint64 `json:"peak_host_bytes"`
-	// StepSeconds is what a recorded step takes; nil if the file does not tell.
+	// ExtraSeconds is how much longer a step takes; nil if the run fails.
+	ExtraSeconds *Range `json:"extra_seconds"`
+	// StepSeconds is what a recorded step takes, with what the recording costs; nil if the
+	// file does not tell.
 	StepSeconds *float64 `json:"step_seconds"`
 	// Slowdown is how many times longer a step takes; nil if StepSeconds is.
 	Slowdown *Range `json:"slowdown"`
@@ -114,10 +117,13 @@ func AskOverflow(ctx context.Context, r *run.Checked, q Question, host uint64) (
 	slices.SortFunc(out.Holders, func(a, b OverflowHolder) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Category, b.Category), cmp.Compare(a.Site, b.Site))
 	})
-	if seconds := stepSeconds(r.Trace, analysis.Steps.List); seconds > 0 && out.Runs {
+	if !out.Runs {
+		return out, nil
+	}
+	out.ExtraSeconds = &Range{low.Seconds() / float64(n), high.Seconds() / float64(n)}
+	if seconds := stepSeconds(r.Trace, analysis.Steps.List); seconds > 0 {
 		out.StepSeconds = &seconds
-		extra := func(d time.Duration) float64 { return 1 + d.Seconds()/float64(n)/seconds }
-		out.Slowdown = narrow(extra(low), extra(high))
+		out.Slowdown = narrow(1+out.ExtraSeconds.Low/seconds, 1+out.ExtraSeconds.High/seconds)
 	}
 	return out, nil
 }

@@ -22,7 +22,7 @@ func TestOverflow(t *testing.T) {
 			}
 			s := o.Slowdown
 			switch missing := uint64((1 - share) * float64(peak)); {
-			case !o.Runs || o.PeakHost < missing || s == nil:
+			case !o.Runs || o.PeakHost < missing || s == nil || o.ExtraSeconds.Low <= 0:
 				t.Fatalf("%s under %v of its peak: %+v", name, share, o)
 			case s.Low <= 1 || s.High < s.Low || s.High > 2.0001*s.Low || s.High < before:
 				t.Errorf("%s under %v of its peak: %+v after %v", name, share, *s, before)

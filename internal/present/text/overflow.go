@@ -41,7 +41,10 @@ func OverflowText(o *whatif.Overflow) string {
 	}
 	text := "The run passes"
 	if s := o.Slowdown; s != nil {
-		text += fmt.Sprintf(", %.2f to %.2f times slower", s.Low, s.High)
+		text += fmt.Sprintf(", %.2f to %.2f times slower than recorded", s.Low, s.High)
+	}
+	if s := o.ExtraSeconds; s != nil {
+		text += fmt.Sprintf(", %.0f to %.0f ms more a step", 1000*s.Low, 1000*s.High)
 	}
 	return text + fmt.Sprintf("; a step has %s in the host's memory, %s at most.", units.Size(held), units.Size(o.PeakHost))
 }

@@ -87,6 +87,7 @@ export interface Overflow {
   runs: boolean;
   failed_bytes: number;
   peak_host_bytes: number;
+  extra_seconds: Range | null;
   step_seconds: number | null;
   slowdown: Range | null;
   holders: OverflowHolder[];
