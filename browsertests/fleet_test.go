@@ -78,7 +78,7 @@ func TestFleetMany(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer server.Close()
+	t.Cleanup(func() { server.Close() })
 	t.Logf("the page is served after %.1f s", time.Since(server.Started).Seconds())
 	for range 2 { // the second as one who comes back
 		begin := time.Now()

@@ -152,7 +152,7 @@ func (x *Index) replyJSON(ctx context.Context, question []byte) ([]byte, error) 
 	}
 	if d, ok := a.(*answers.QueryDocument); ok {
 		out := bytes.NewBuffer([]byte{replyJSON})
-		z, err := zstd.NewWriter(out, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
+		z, err := zstd.NewWriter(out, zstd.WithEncoderConcurrency(1))
 		if err == nil {
 			err = d.WriteJSON(z)
 		}

@@ -30,11 +30,14 @@ var (
 	barsStore = flag.String("bars-store", "", "an empty folder for the 100,000 results, which stay there: the page is measured with them")
 )
 
-// program builds the command.
+// program builds the command, unless $ASHLAR names it.
 func program(t *testing.T) string {
 	t.Helper()
 	if !*bars {
 		t.Skip("only with -bars")
+	}
+	if path := os.Getenv("ASHLAR"); path != "" {
+		return path
 	}
 	path := filepath.Join(t.TempDir(), "ashlar")
 	if out, err := exec.Command("go", "build", "-trimpath", "-o", path, "../../cmd/ashlar").CombinedOutput(); err != nil {

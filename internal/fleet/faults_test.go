@@ -174,6 +174,26 @@ func TestFull(t *testing.T) {
 	served.kill()
 }
 
+// A fleet that cannot be made for want of room says so.
+func TestFullAtFirst(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("a small disk cannot be made: %v", err)
+	}
+	t.Cleanup(func() { syscall.Unmount(dir, syscall.MNT_DETACH) })
+	if err := os.WriteFile(filepath.Join(dir, "filler"), make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h, err := hub.Open(t.Context(), hub.Options{Dir: filepath.Join(dir, "store")})
+	if err == nil {
+		_, err = Open(t.Context(), h)
+		h.Close()
+	}
+	if !errors.Is(err, hub.ErrFull) {
+		t.Errorf("%v", err)
+	}
+}
+
 // A file that kills its worker, and one that outlives it, are set aside after
 // three tries; the others are not kept waiting.
 func TestAside(t *testing.T) { eachPlace(t, testAside) }

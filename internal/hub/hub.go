@@ -134,6 +134,15 @@ func (o *Options) own(ctx context.Context) (*owned, error) {
 	}
 }
 
+// cannotOpen words why something cannot be opened: of a full disk the server says
+// only that it failed.
+func (h *Hub) cannotOpen(what string, err error) error {
+	if full := h.room(); full != nil {
+		return full
+	}
+	return fmt.Errorf("the %s cannot be opened: %w", what, err)
+}
+
 // elsewhere returns how a cluster is reached.
 func (o *Options) elsewhere() (connect []nats.Option, err error) {
 	if o.Creds != "" {

@@ -60,7 +60,7 @@ func (h *Hub) Objects(ctx context.Context, name string, maxAge time.Duration) (*
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("the store of %s cannot be opened: %w", name, err)
+		return nil, h.cannotOpen("store of "+name, err)
 	}
 	return o, nil
 }

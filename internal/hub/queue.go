@@ -3,7 +3,6 @@ package hub
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -58,7 +57,7 @@ func (h *Hub) Queue(ctx context.Context, o QueueOptions) (*Queue, error) {
 		return q.open(ctx)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("the queue %s cannot be opened: %w", o.Name, err)
+		return nil, h.cannotOpen("queue "+o.Name, err)
 	}
 	return q, nil
 }

@@ -59,7 +59,7 @@ func (h *Hub) Stream(ctx context.Context, o StreamOptions) (*Stream, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("the stream %s cannot be opened: %w", o.Name, err)
+		return nil, h.cannotOpen("stream "+o.Name, err)
 	}
 	return s, nil
 }
