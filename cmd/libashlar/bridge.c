@@ -4,6 +4,7 @@
  * turn may be waiting for that one, so nobody waits for turns here. */
 #include "bridge.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,26 +95,29 @@ void front_reset_sums(int device) {
     lock_unlock(f->lock);
 }
 
-/* The bindings of a device, made at their first use; NULL if there is no memory. */
+/* The bindings of devices, made at their first use. Requests look at those in front_bindings,
+ * which has them only while streams are bound or threads are in a region. */
+static struct bindings *made[FRONT_DEVICES];
+static pthread_mutex_t binding = PTHREAD_MUTEX_INITIALIZER;
+
+/* The bindings of a device; NULL if there is no memory. Called with the mutex. */
 static struct bindings *bindings_of(int device) {
-    struct bindings *b = atomic_load_explicit(&front_bindings[device], memory_order_acquire);
-    if (b != NULL) return b;
-    struct bindings *made = calloc(1, sizeof *made);
-    if (made == NULL || atomic_compare_exchange_strong(&front_bindings[device], &b, made)) return made;
-    free(made); /* another thread was faster */
-    return b;
+    if (made[device] == NULL) made[device] = calloc(1, sizeof *made[device]);
+    return made[device];
 }
 
 bool front_inside(int device, int by) {
+    pthread_mutex_lock(&binding);
     struct bindings *b = bindings_of(device);
-    if (b != NULL) atomic_fetch_add(&b->inside, (uint32_t)by);
+    if (b != NULL) {
+        const uint32_t inside = atomic_fetch_add(&b->inside, (uint32_t)by) + (uint32_t)by;
+        atomic_store_explicit(&front_bindings[device], inside > 0 || b->used > 0 ? b : NULL, memory_order_release);
+    }
+    pthread_mutex_unlock(&binding);
     return b != NULL;
 }
 
-bool front_bind(int device, uint64_t stream, int slot) {
-    struct bindings *b = bindings_of(device);
-    struct front *f = front_known(slot);
-    if (b == NULL || (f == NULL && (f = front_make(slot, device)) == NULL)) return false;
+static bool bind_stream(struct bindings *b, struct front *f, uint64_t stream) {
     for (uint32_t i = bound_place(stream + 1);; i = (i + 1) % FRONT_BOUND) {
         const uint64_t key = atomic_load_explicit(&b->at[i].key, memory_order_relaxed);
         if (key != 0 && key != stream + 1) continue;
@@ -122,6 +126,17 @@ bool front_bind(int device, uint64_t stream, int slot) {
         atomic_store_explicit(&b->at[i].key, stream + 1, memory_order_release);
         return true;
     }
+}
+
+bool front_bind(int device, uint64_t stream, int slot) {
+    struct front *f = front_known(slot);
+    if (f == NULL && (f = front_make(slot, device)) == NULL) return false;
+    pthread_mutex_lock(&binding);
+    struct bindings *b = bindings_of(device);
+    const bool bound = b != NULL && bind_stream(b, f, stream);
+    if (bound) atomic_store_explicit(&front_bindings[device], b, memory_order_release);
+    pthread_mutex_unlock(&binding);
+    return bound;
 }
 
 void front_unbind(int device, int slot) {

@@ -5,10 +5,11 @@
 // be measured where there is no PyTorch and no GPU: the library runs on its
 // simulated driver (ASHLAR_DRIVER=sim), where memory is nothing but addresses.
 //
-//   front libashlar.so [milliseconds per case [window|tenants]]
+//   front libashlar.so [milliseconds per case [window|tenants|tiers]]
 //
 // With "window" only the cases with many live blocks are measured; with "tenants"
-// a device with four tenants beside one without, in turns.
+// a device with four tenants beside one without, in turns; with "tiers" devices whose
+// memory stays where it is, can move, and could overflow.
 //
 // Each case is measured several times in short samples; the median and the
 // best are printed, in nanoseconds per malloc and free over all threads.
@@ -263,11 +264,46 @@ int tenants(void *so, double ms) {
   return 0;
 }
 
+// Devices without tiers, with them, and with overflow and a region that nobody is in, in
+// turns, in CPU time.
+int tiers(void *so, double ms) {
+  using Enter = int (*)(int, const char *, int *);
+  using Leave = int (*)(int, int);
+  const auto malloc_fn = reinterpret_cast<void *(*)(size_t, int, void *)>(dlsym(so, "ashlar_malloc"));
+  const auto free_fn = reinterpret_cast<void (*)(void *, size_t, int, void *)>(dlsym(so, "ashlar_free"));
+  const auto configure = reinterpret_cast<int (*)(const char *)>(dlsym(so, "ashlar_configure"));
+  const auto enter = reinterpret_cast<Enter>(dlsym(so, "ashlar_region_enter"));
+  const auto leave = reinterpret_cast<Leave>(dlsym(so, "ashlar_region_leave"));
+  const char *names[] = {"off", "on", "unused"};
+  std::vector<Layer *> layers;
+  for (int device = 0; device < 3; device++) {
+    if (configure(device == 0 ? "tiers:False" : device == 1 ? "tiers:True" : "tiers:True,overflow:1GiB") != 0) return 2;
+    layers.push_back(new Layer([=](size_t n, int, void *s) { return malloc_fn(n, device, s); }, free_fn));
+    layers.back()->release(layers.back()->allocate(4096, nullptr)); /* the device is made, with the setting */
+    int outer = 0;
+    if (device == 2 && (enter(device, "unused", &outer) != 0 || leave(device, outer) != 0)) return 2;
+  }
+  const int turns = 41;
+  for (const int threads : {1, 8})
+    for (const size_t size : {size_t{4096}, size_t{20} << 20}) {
+      std::vector<double> times[3];
+      for (int i = 0; i < turns; i++)
+        for (int k = 0; k < 3; k++) {
+          const int which = i % 2 == 0 ? k : 2 - k;
+          times[which].push_back(hammer(*layers[which], threads, ms / turns, size, 0, 1, true).median);
+        }
+      std::printf("%d threads, %8zu bytes", threads, size);
+      for (int k = 0; k < 3; k++) std::printf("   %s: median %7.1f best %7.1f ns %.3f", names[k], of(times[k]).median, of(times[k]).best, of(times[k]).median / of(times[0]).median);
+      std::printf("\n");
+    }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char **argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: front libashlar.so [milliseconds per case [window|tenants]]\n");
+    std::fprintf(stderr, "usage: front libashlar.so [milliseconds per case [window|tenants|tiers]]\n");
     return 2;
   }
   const bool all = argc <= 3;
@@ -279,6 +315,7 @@ int main(int argc, char **argv) {
     return 2;
   }
   if (argc > 3 && std::string(argv[3]) == "tenants") return tenants(so, ms);
+  if (argc > 3 && std::string(argv[3]) == "tiers") return tiers(so, ms);
   const auto malloc_fn = reinterpret_cast<void *(*)(size_t, int, void *)>(dlsym(so, "ashlar_malloc"));
   const auto free_fn = reinterpret_cast<void (*)(void *, size_t, int, void *)>(dlsym(so, "ashlar_free"));
   const auto configure = reinterpret_cast<int (*)(const char *)>(dlsym(so, "ashlar_configure"));
