@@ -239,7 +239,9 @@ func TestBarResults(t *testing.T) {
 		dir = t.TempDir()
 	}
 	const n = 50_000
+	begin := time.Now()
 	fill(t, dir, n)
+	t.Logf("filled: %.0f messages/s", n*float64(2+len(questions))/time.Since(begin).Seconds())
 	cmd := exec.Command(ashlar, "fleet", "serve", "--dir", dir, "-j", "0")
 	for i := range 2 {
 		begin := time.Now()
