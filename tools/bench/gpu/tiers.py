@@ -92,7 +92,7 @@ def park(args, report):
     report.bar("3", "park %d GiB" % args.gib, out >= SPEED, "%.1f GB/s out (first %s, with making host pages), %d rounds" % (
         out / GB, rate(bytes_, first["park_s"]), len(warm)))
     report.bar("3", "restore %d GiB" % args.gib, back >= SPEED, "%.1f GB/s back (first %s)" % (back / GB, rate(bytes_, first["restore_s"])))
-    report.bar("3", "device memory is free", first["free_gain"] >= 0.995 * bytes_ and first["freed"] >= bytes_,  # the device's page tables take the rest
+    report.bar("3", "device memory is free", first["free_gain"] >= 0.995 * bytes_ and first["freed"] >= bytes_,  # page tables may take the rest
                "driver %+.2f GiB, nvidia-smi %s GiB, park said %.2f GiB" % (
                    first["free_gain"] / GIB, "-" if first["smi_gain"] is None else "%+.2f" % (first["smi_gain"] / GIB), first["freed"] / GIB))
     report.bar("3", "a second process uses it", first.get("other") is True, "90 %% of what was freed: %s" % first.get("other"))
