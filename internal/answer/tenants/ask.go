@@ -105,7 +105,7 @@ func (w *work) playFreely() error {
 	return err
 }
 
-// findNeeds finds what tune calls the need of each run.
+// findNeeds finds what tune calls the need of each run, with all its passes.
 func (w *work) findNeeds() error {
 	w.needs = make([]uint64, len(w.Runs))
 	return parallel.Each(w.ctx, 0, len(w.Runs), func(i int) error {
@@ -116,8 +116,33 @@ func (w *work) findNeeds() error {
 			return fmt.Errorf("%s: %w", r.File, err)
 		}
 		w.needs[i] = c.Need
-		return nil
+		if r.passes() > 1 && c.Need > 0 {
+			w.needs[i], err = w.needOfPasses(r, c.Need)
+		}
+		return err
 	})
+}
+
+// needOfPasses finds the need of a run that is made several times: a later pass
+// begins with what the earlier ones have cached, and may need more than the first.
+// It is 0 if the run passes under no limit.
+func (w *work) needOfPasses(r *Run, first uint64) (uint64, error) {
+	one := *w.Question
+	one.Runs = []*Run{r}
+	passes := func(limit uint64) (bool, error) {
+		return w.passes(one.alone(func(int) (uint64, uint64) { return limit, 0 }))
+	}
+	if ok, err := passes(w.enough); !ok || err != nil {
+		return 0, err
+	}
+	return bisect.New(first, w.enough, alloc.SegmentUnit).Climb(passes)
+}
+
+// passes reports whether no request fails.
+func (w *work) passes(s *stage) (bool, error) {
+	s.skip, s.stop = true, true
+	p, err := s.play(w.ctx, w.Clock)
+	return err == nil && !p.fails, err
 }
 
 func (w *work) arrange(name string) (*Arrangement, []string, error) {
@@ -178,9 +203,7 @@ func (w *work) smallest(a *Arrangement, low uint64, at func(limit uint64) (*stag
 		if err != nil {
 			return false, err
 		}
-		s.skip, s.stop = true, true
-		p, err := s.play(w.ctx, w.Clock)
-		return err == nil && !p.fails, err
+		return w.passes(s)
 	}
 	if ok, err := passes(w.enough); !ok || err != nil {
 		return err // a ceiling is too low
@@ -257,7 +280,9 @@ func (w *work) mig() (*Arrangement, []string, error) {
 	if sum > w.Limit {
 		notes = append(notes, fmt.Sprintf("mig: the instances take %s, more than the limit, which does not hold for them", units.Size(sum)))
 	}
-	w.suffices(a, sum)
+	if !a.Fails { // an allocator may fail with more memory than it passes with
+		w.suffices(a, sum)
+	}
 	return a, notes, nil
 }
 

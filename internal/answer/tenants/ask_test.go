@@ -63,6 +63,31 @@ func TestAsk(t *testing.T) {
 	}
 }
 
+// What a hard split says to suffice does so for all passes of a run: the second pass
+// of this one needs more than the first.
+func TestHardRepeats(t *testing.T) {
+	short.Skip(t)
+	r := &Run{Name: "a", File: "llama_ckpt", Checked: load(t, "snapshots/llama_ckpt-default"), Repeat: 2}
+	instances := []Instance{{"once", need(t, r)}, {"large", 16 << 30}}
+	gpu := &GPU{Title: "a GPU", Instances: instances, Fits: func([]int) bool { return true }}
+	q := &Question{Limit: 40 << 30, Clock: ByEvent, Against: []string{Hard, MIG}, GPU: gpu, Runs: []*Run{r}}
+	a, err := Ask(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hard, mig := a.Arrangements[1], a.Arrangements[2]
+	if hard.Fails || hard.Results[0].Failures != 0 || *hard.SmallestLimit <= instances[0].Bytes {
+		t.Errorf("a hard split of %d: %+v", *hard.SmallestLimit, hard.Results[0])
+	}
+	if mig.Fails || *mig.Results[0].Profile != "large" {
+		t.Errorf("%+v", mig.Results[0])
+	}
+	q.Limit = *hard.SmallestLimit
+	if a, err := Ask(t.Context(), q); err != nil || a.Arrangements[1].Fails {
+		t.Errorf("a hard split fails under its own smallest limit: %v", err)
+	}
+}
+
 func TestCheck(t *testing.T) {
 	run := func(name string, guarantee, ceiling uint64) *Run {
 		return &Run{Name: name, Guarantee: guarantee, Ceiling: ceiling}
