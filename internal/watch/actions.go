@@ -86,9 +86,6 @@ func (s *Server) readAlarms(ctx context.Context) error {
 			a.ValueText = strconv.FormatFloat(a.Value, 'g', 4, 64)
 		}
 		s.alarms[m.Subject] = a
-		if a.ClearedUS == nil {
-			s.engine.restore(who{a.Session, a.GPU}, a.Run, a.Name)
-		}
 	}
 	return nil
 }
@@ -128,8 +125,8 @@ func (s *Server) note(c change) (a *Alarm, commands []int) {
 	if one == nil || one.hello.Ended || len(s.alarms) >= maxAlarms {
 		return nil, nil
 	}
-	if s.foreign(one) && s.open(c) != nil {
-		return nil, nil // the job's own server has raised it
+	if s.open(c) != nil {
+		return nil, nil // by the job's own server, or by a rank that is gone
 	}
 	h := &one.hello
 	a = &Alarm{

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -26,6 +27,9 @@ type engine struct {
 	rules []*Rule
 	gpus  map[who]*watched
 	runs  map[runRule]map[who]bool // of rules per run: who has it raised
+	// due is what the rows of the store change and the stored alarms do not say
+	// yet: this process saw no more of it than the rows.
+	due []change
 }
 
 type runRule struct {
@@ -48,6 +52,7 @@ type state struct {
 	since     time.Time
 	sinceStep int64
 	raised    bool
+	noted     time.Time // when the last stored alarm was raised or cleared
 }
 
 func newEngine(rules []*Rule) *engine {
@@ -68,17 +73,59 @@ func (e *engine) sample(w who, run string, row Row, now time.Time) []change {
 	g := e.of(w, run)
 	g.row, g.seen = row, now
 	m := &moment{row: &g.row, now: now, seen: now, fresh: true, memory: g.memory}
-	var changes []change
+	changes := e.takeDue(func(c change) bool { return c.who == w || c.rule.perRun && c.run == run })
 	for i, r := range e.rules {
 		changes = e.step(changes, w, g, i, r.value.eval(m), row.time())
 	}
 	return changes
 }
 
+// replay evaluates a sample of the store that came before this process began. What
+// was stored as an alarm has been told; the rest is due. How long a job was silent
+// between two rows is not known any more.
+func (e *engine) replay(w who, run string, row Row) {
+	g, at := e.of(w, run), row.time()
+	g.row, g.seen = row, at
+	m := &moment{row: &g.row, now: at, seen: at, fresh: true, memory: g.memory}
+	for i, r := range e.rules {
+		v := r.value.eval(m)
+		if r.silent || !at.After(g.states[i].noted) {
+			continue
+		}
+		for _, c := range e.step(nil, w, g, i, v, at) {
+			before := len(e.due)
+			e.takeDue(c.reverts)
+			if len(e.due) == before {
+				e.due = append(e.due, c)
+			}
+		}
+	}
+}
+
+// reverts reports whether a change takes back another one.
+func (c change) reverts(other change) bool {
+	return c.rule == other.rule && c.raised != other.raised && (c.who == other.who || c.rule.perRun && c.run == other.run)
+}
+
+// takeDue removes changes that are due, and returns them.
+func (e *engine) takeDue(which func(change) bool) (taken []change) {
+	e.due = slices.DeleteFunc(e.due, func(c change) bool {
+		if which(c) {
+			taken = append(taken, c)
+			return true
+		}
+		return false
+	})
+	return taken
+}
+
 // tick evaluates the rules whose value changes while nothing comes.
 func (e *engine) tick(now time.Time) []change {
-	var changes []change
+	changes := e.takeDue(func(change) bool { return true })
 	for w, g := range e.gpus {
+		if g.seen.IsZero() {
+			continue // its alarm is stored, its rows are not
+		}
 		m := &moment{row: &g.row, now: now, seen: g.seen, memory: g.memory}
 		for i, r := range e.rules {
 			if r.silent {
@@ -150,11 +197,18 @@ func (e *engine) ofRun(run, rule string) (perRun, raised bool) {
 	return false, false
 }
 
-// restore says that an alarm was raised before this process began.
-func (e *engine) restore(w who, run, rule string) {
+// restore says that an alarm is stored: that it was raised, or cleared, at a time.
+func (e *engine) restore(w who, run, rule string, raised bool, at time.Time) {
 	for i, r := range e.rules {
-		if r.Name == rule {
-			e.of(w, run).states[i].raised = true
+		if r.Name != rule {
+			continue
+		}
+		s := &e.of(w, run).states[i]
+		if at.After(s.noted) {
+			s.noted = at
+		}
+		if raised {
+			s.raised = true
 			e.tell(nil, change{rule: r, who: w, run: run, raised: true})
 		}
 	}
@@ -162,6 +216,7 @@ func (e *engine) restore(w who, run, rule string) {
 
 // forget drops a session. Its alarms stay as they are.
 func (e *engine) forget(session string) {
+	e.takeDue(func(c change) bool { return c.who.session == session })
 	for w, g := range e.gpus {
 		if w.session != session {
 			continue

@@ -314,16 +314,118 @@ func TestSilence(t *testing.T) {
 	if a := s.Status().Alarms; len(a) != 1 || a[0].Session != "session-1" {
 		t.Fatalf("alarms: %+v", a)
 	}
-	s = newTestServer(t, h, c, "silence: silent() > 60s clear 10s -> log")
-	s.Load(t.Context(), recent)
-	s.act(t.Context(), s.engine.tick(c.now()))
-	if a := s.Status().Alarms; len(a) != 1 {
-		t.Errorf("after a restart: %+v", a)
+	for _, within := range []time.Duration{recent, time.Second} { // it is read at once, or with the next sample
+		s = newTestServer(t, h, c, "silence: silent() > 60s clear 10s -> log")
+		c.add(time.Minute)
+		s.Load(t.Context(), within)
+		s.act(t.Context(), s.engine.tick(c.now()))
+		if a := s.Status().Alarms; len(a) != 1 || a[0].ClearedUS != nil {
+			t.Errorf("after a restart: %+v", a)
+		}
 	}
 	call(t, s, "/v1/samples", batch(c, "session-1", 2, 2))
-	if a := s.Status().Alarms; a[0].ClearedUS == nil {
+	if a := s.Status().Alarms; len(a) != 1 || a[0].ClearedUS == nil {
 		t.Errorf("after a sample: %+v", a)
 	}
+}
+
+// What a server stored and could not evaluate any more is evaluated by the next one:
+// alarms are the same as if it had gone on, whoever asks first.
+func TestAlarmsAfterRestart(t *testing.T) {
+	const rules = "a: num_ooms > 5 clear 2 -> log"
+	for _, tt := range []struct {
+		name                string
+		seen, missed, later []int64 // of num_ooms: by the first server, before it was killed, after that
+		raised, cleared     int     // alarms
+	}{
+		{"past the bound", nil, []int64{9}, nil, 1, 0},
+		{"a hold", []int64{1}, []int64{9, 4}, nil, 1, 0},
+		{"still so", []int64{9}, []int64{9}, []int64{9}, 1, 0},
+		{"cleared unseen", []int64{9}, []int64{1}, nil, 1, 1},
+		{"cleared at once", nil, []int64{9}, []int64{1}, 1, 1},
+		{"over already", nil, []int64{9, 1}, nil, 0, 0},
+		{"again", []int64{9, 1}, []int64{9}, []int64{9}, 2, 1},
+		{"nothing new", []int64{9, 1, 9}, nil, []int64{4}, 2, 1},
+		{"once is enough", []int64{9, 1}, nil, []int64{1}, 1, 1},
+	} {
+		for _, first := range []string{"tick", "sample"} {
+			t.Run(tt.name+", "+first, func(t *testing.T) {
+				c, h := newClock(), newTestHub(t, t.TempDir())
+				seq := 0
+				send := func(s *Server, ooms []int64) {
+					for _, n := range ooms {
+						seq++
+						c.add(time.Second)
+						one := sampleOf(c, seq)
+						one["num_ooms"] = n
+						if code, answer := call(t, s, "/v1/samples", map[string]any{"v": 1, "session": testSession, "samples": []any{one}}); code != 200 {
+							t.Fatalf("%d %v", code, answer)
+						}
+					}
+				}
+				s := newTestServer(t, h, c, rules)
+				hello(t, s, testSession, 0)
+				send(s, tt.seen)
+				blind := newTestServer(t, h, c, "") // it stores, and is killed before it notes alarms
+				send(blind, tt.missed)
+				for range 2 {
+					s = newTestServer(t, h, c, rules)
+					if first == "tick" {
+						s.Load(t.Context(), recent)
+						s.act(t.Context(), s.engine.tick(c.now()))
+					}
+					send(s, tt.later)
+					s.Load(t.Context(), recent)
+					s.act(t.Context(), s.engine.tick(c.now()))
+					cleared := 0
+					list := s.Status().Alarms
+					for _, a := range list {
+						if a.ClearedUS != nil {
+							cleared++
+						}
+					}
+					if len(list) != tt.raised || cleared != tt.cleared {
+						t.Errorf("%d alarms, %d cleared, want %d and %d: %+v", len(list), cleared, tt.raised, tt.cleared, list)
+					}
+				}
+			})
+		}
+	}
+}
+
+// An alarm of a run that two ranks raise stays one over restarts, whichever of them
+// is read first, and is cleared with the last.
+func TestRunAlarmAfterRestart(t *testing.T) {
+	const rules = "a: num_ooms > 5 clear 2 per run -> log"
+	c, h := newClock(), newTestHub(t, t.TempDir())
+	seq := 0
+	send := func(s *Server, session string, ooms int64) {
+		seq++
+		c.add(time.Second)
+		one := sampleOf(c, seq)
+		one["num_ooms"] = ooms
+		call(t, s, "/v1/samples", map[string]any{"v": 1, "session": session, "samples": []any{one}})
+	}
+	s := newTestServer(t, h, c, rules)
+	hello(t, s, testSession, 0)
+	hello(t, s, "session-2", 1)
+	check := func(cleared bool) {
+		t.Helper()
+		s = newTestServer(t, h, c, rules)
+		s.Load(t.Context(), recent)
+		s.act(t.Context(), s.engine.tick(c.now()))
+		if a := s.Status().Alarms; len(a) != 1 || (a[0].ClearedUS != nil) != cleared {
+			t.Errorf("%+v", a)
+		}
+	}
+	send(s, testSession, 9)
+	send(s, "session-2", 9)
+	check(false)
+	send(s, testSession, 1) // who raised it is well again
+	check(false)
+	check(false)
+	send(s, "session-2", 1)
+	check(true)
 }
 
 // A job that ends leaves no alarm raised.

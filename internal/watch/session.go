@@ -73,9 +73,7 @@ func (s *Server) session(ctx context.Context, id string) (*session, error) {
 	one.stored = one.tail.through
 	// Without blocks there is nothing to read; from a cluster it would take long.
 	one.sketched = one.tail.fine.through == 0 || !s.store.hub.Local()
-	for _, r := range rows {
-		s.take(one, r, time.UnixMicro(r.V[Time]))
-	}
+	s.replay(one, rows)
 	s.sessions[id] = one
 	return one, nil
 }
@@ -96,9 +94,40 @@ func (s *Server) lastRows(ctx context.Context, id string) (rows []Row) {
 	return rows
 }
 
+// replay lets rows count that were stored before this process read the session, and
+// alarms with them. The server is locked.
+func (s *Server) replay(one *session, rows []Row) {
+	id, live := one.hello.Session, !one.hello.Ended
+	for _, a := range s.alarms {
+		if !live || a.Session != id {
+			continue
+		}
+		at := a.RaisedUS
+		if a.ClearedUS != nil {
+			at = *a.ClearedUS
+		}
+		s.engine.restore(who{id, a.GPU}, a.Run, a.Name, a.ClearedUS == nil, time.UnixMicro(at))
+	}
+	for _, r := range rows {
+		one.show(r, r.time())
+		if live {
+			s.engine.replay(who{id, r.GPU}, one.hello.Run, r)
+		}
+	}
+}
+
 // take lets a row count: for the state, and for alarms, whose changes it returns.
 // The server is locked.
 func (s *Server) take(one *session, r Row, now time.Time) []change {
+	one.show(r, now)
+	if one.hello.Ended {
+		return nil
+	}
+	return s.engine.sample(who{one.hello.Session, r.GPU}, one.hello.Run, r, now)
+}
+
+// show lets a row count for the state. The server is locked.
+func (one *session) show(r Row, now time.Time) {
 	one.last[r.GPU], one.seen = r, now
 	one.sketchOf(r.GPU).add(r.V[Time], r.V[Allocated], r.V[Reserved])
 	g := one.slope[r.GPU]
@@ -108,10 +137,6 @@ func (s *Server) take(one *session, r Row, now time.Time) []change {
 	}
 	g.row = r
 	growth.eval(&moment{row: &g.row, fresh: true, memory: g.memory})
-	if one.hello.Ended {
-		return nil
-	}
-	return s.engine.sample(who{one.hello.Session, r.GPU}, one.hello.Run, r, now)
 }
 
 // growth is shown for every job.
