@@ -10,10 +10,11 @@ import (
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
-// grow gets memory for a rounded size by mapping into an expandable segment
+// grow gets memory for a request by mapping into an expandable segment
 // (spec 6.2). It returns a mapped block that is in no set, or noBlock if the
 // driver is out of memory; what was mapped before that stays, free.
-func (a *Allocator) grow(sp *streamPool, rounded uint64) (blockID, error) {
+func (a *Allocator) grow(r *request) (blockID, error) {
+	sp, rounded := r.streamPool, r.rounded
 	id, err := a.findGrowable(sp, rounded)
 	if id == noBlock || err != nil {
 		return noBlock, err
@@ -22,7 +23,7 @@ func (a *Allocator) grow(sp *streamPool, rounded uint64) (blockID, error) {
 		a.explainGrowth(id, rounded)
 	}
 	if b := &a.blocks[id]; b.state == stateUnmapped {
-		if ok, err := a.mapFront(id, min(b.size, rounded)); !ok || err != nil {
+		if ok, err := a.mapFront(r, id, min(b.size, rounded)); !ok || err != nil {
 			return noBlock, err
 		}
 	}
@@ -31,7 +32,7 @@ func (a *Allocator) grow(sp *streamPool, rounded uint64) (blockID, error) {
 		if a.blocks[next].state != stateUnmapped {
 			return noBlock, nil // a request larger than the reservation
 		}
-		if ok, err := a.mapFront(next, min(rounded-a.blocks[id].size, a.blocks[next].size)); !ok || err != nil {
+		if ok, err := a.mapFront(r, next, min(rounded-a.blocks[id].size, a.blocks[next].size)); !ok || err != nil {
 			return noBlock, err
 		}
 		id = next // the newly mapped block absorbed the candidate
@@ -113,13 +114,14 @@ func MappingProblem(s settings.Settings) string {
 // mapFront puts memory behind the first n bytes of an unmapped block, rounded
 // up to whole granules (spec 6.3). It reports false if the driver is out of
 // memory; then nothing changed.
-func (a *Allocator) mapFront(id blockID, n uint64) (bool, error) {
+func (a *Allocator) mapFront(r *request, id blockID, n uint64) (bool, error) {
 	b := &a.blocks[id]
 	sp := a.streamPools[b.streamPool]
 	granule := a.segments[b.seg].granule
 	addr, size := b.addr, roundUp(n, granule)
 	err := a.dev.Map(addr, size, granule)
 	if errors.Is(err, driver.ErrOutOfMemory) {
+		r.refusal = err
 		if a.explain != nil {
 			a.explain(DriverRefusal{Size: size, Mapping: true})
 		}

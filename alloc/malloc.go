@@ -55,8 +55,9 @@ type request struct {
 	segment    uint64 // size of a new plain segment for it
 	stream     uint64
 	streamPool *streamPool
-	expandable bool // flag E of the spec
-	locked     bool // the caller holds the lock
+	expandable bool  // flag E of the spec
+	locked     bool  // the caller holds the lock
+	refusal    error // of the driver, by the last attempt
 }
 
 // mallocBlock serves a request. If locked, the caller holds the lock, which may then
@@ -349,6 +350,7 @@ func (a *Allocator) searchOverflow(r *request) blockID {
 // obtain makes one attempt to get new memory (spec 3.1). It returns noBlock if
 // the limit or the driver refuses.
 func (a *Allocator) obtain(r *request) (blockID, error) {
+	r.refusal = nil
 	if a.deleted(r.streamPool.pool) {
 		return noBlock, errPoolDeleted
 	}
@@ -362,7 +364,7 @@ func (a *Allocator) obtain(r *request) (blockID, error) {
 		return noBlock, nil
 	}
 	if r.expandable && !(a.rules.PlainPrivate && r.streamPool.pool.private != nil) {
-		return a.grow(r.streamPool, r.rounded)
+		return a.grow(r)
 	}
 	return a.obtainSegment(r)
 }
@@ -373,6 +375,7 @@ func (a *Allocator) obtainSegment(r *request) (blockID, error) {
 	p := r.streamPool.pool
 	addr, err := a.driverMalloc(r)
 	if errors.Is(err, driver.ErrOutOfMemory) {
+		r.refusal = err
 		if a.explain != nil {
 			a.explain(DriverRefusal{Size: r.segment})
 		}

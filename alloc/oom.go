@@ -31,6 +31,10 @@ type OutOfMemoryError struct {
 	Allocated     uint64 // handed out
 	PrivateCached uint64 // free blocks cached in private pools
 
+	// Refusal is what the driver said to the last attempt; nil if that did not get to
+	// ask it for memory, because of the limit for instance.
+	Refusal error
+
 	DriverError error // why the device could not be asked, if it could not
 }
 
@@ -86,7 +90,7 @@ func (e *OutOfMemoryError) Numbers() string {
 func (a *Allocator) outOfMemory(r *request) error {
 	e := &OutOfMemoryError{
 		Device: a.device, Requested: r.size, Rounded: r.rounded, Segment: r.segment, Stream: r.stream,
-		Limited: a.limited, Limit: a.limit, Reserved: a.reserved,
+		Limited: a.limited, Limit: a.limit, Reserved: a.reserved, Refusal: r.refusal,
 	}
 	if p := r.streamPool.pool.private; p != nil {
 		e.Pool = p.id

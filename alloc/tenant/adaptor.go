@@ -2,7 +2,6 @@ package tenant
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/ashlar-mem/ashlar/driver"
 )
@@ -23,14 +22,14 @@ var (
 // take gets d bytes from the ledger and then from the driver.
 func (a *adaptor) take(d uint64, get func() error) error {
 	l := &a.t.group.ledger
-	var why Reason
+	var no *refusal
 	if a.lending {
-		why = l.borrow(&a.t.account, d, a.t.group.now())
+		no = l.borrow(&a.t.account, d, a.t.group.now())
 	} else {
-		why = l.grant(&a.t.account, d)
+		no = l.grant(&a.t.account, d)
 	}
-	if why != NotRefused {
-		return refusals[why]
+	if no != nil {
+		return no
 	}
 	err := get()
 	switch {
@@ -38,20 +37,15 @@ func (a *adaptor) take(d uint64, get func() error) error {
 	case a.lending:
 		l.giveBack(&a.t.account, d)
 	default:
-		l.undo(&a.t.account, d, errors.Is(err, driver.ErrOutOfMemory))
+		l.release(&a.t.account, d)
 		if a.t.hold != nil {
 			a.t.hold.fill()
 		}
 	}
+	if errors.Is(err, driver.ErrOutOfMemory) {
+		return &refusal{reason: DeviceFull, size: d, short: d, revocable: a.lending, device: err}
+	}
 	return err
-}
-
-// refusals are what the engine sees as a device without memory.
-var refusals = [...]error{
-	AboveCeiling: fmt.Errorf("tenant: %w: above the ceiling", driver.ErrOutOfMemory),
-	AboveLimit:   fmt.Errorf("tenant: %w: above the group's limit", driver.ErrOutOfMemory),
-	LentOut:      fmt.Errorf("tenant: %w: lent to other tenants", driver.ErrOutOfMemory),
-	TenantClosed: fmt.Errorf("tenant: %w: the tenant is closed", driver.ErrOutOfMemory),
 }
 
 // give books d bytes back that the driver has taken.

@@ -34,6 +34,8 @@ type OutOfMemoryError struct {
 	Above []Share
 	// ReleaseError is why another tenant's cache could not be released, if one could not.
 	ReleaseError error
+
+	revocable bool // the request was for a revocable block
 }
 
 // Unwrap returns the engine's error.
@@ -41,8 +43,9 @@ func (e *OutOfMemoryError) Unwrap() error { return e.OutOfMemoryError }
 
 // Guaranteed reports whether what was refused fits into the guarantee: the device
 // lacks what it should have, or revocable blocks were not given back in time.
+// Revocable blocks are not guaranteed.
 func (e *OutOfMemoryError) Guaranteed() bool {
-	return (e.Reason == DeviceFull || e.Reason == LentOut || e.Reason == AboveLimit) && e.Firm+e.Refused <= e.Guarantee
+	return !e.revocable && (e.Reason == DeviceFull || e.Reason == LentOut || e.Reason == AboveLimit) && e.Firm+e.Refused <= e.Guarantee
 }
 
 // Error returns the numbers of PyTorch's message and what the tenant's part in it is.
@@ -126,7 +129,10 @@ func (t *Tenant) Describe(err error) error {
 	defer g.ledger.mu.Unlock()
 	a := &t.account
 	e.Guarantee, e.Ceiling, e.Firm = a.guarantee, a.ceiling, a.reserved
-	e.Reason, e.Refused = a.refused.reason, a.refused.size
+	var no *refusal
+	if errors.As(oom.Refusal, &no) {
+		e.Reason, e.Refused, e.revocable = no.reason, no.size, no.revocable
+	}
 	return e
 }
 

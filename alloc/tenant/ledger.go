@@ -1,8 +1,11 @@
 package tenant
 
 import (
+	"cmp"
 	"sync"
 	"time"
+
+	"github.com/ashlar-mem/ashlar/driver"
 )
 
 // page is the unit in which devices hand out memory.
@@ -24,11 +27,31 @@ const (
 	TenantClosed
 )
 
-// refusal is why and of how much a tenant's driver refused last.
+// refusal is why and of how much a tenant's driver refused. The engine sees a device
+// without memory, and keeps it in the error of the request.
 type refusal struct {
-	reason Reason
-	size   uint64
-	short  uint64 // what others would have to give back
+	reason    Reason
+	size      uint64
+	short     uint64 // what others would have to give back
+	revocable bool   // for a revocable block
+	device    error  // what the device said, if it was asked
+}
+
+func (r *refusal) Error() string {
+	if r.device != nil {
+		return r.device.Error()
+	}
+	return "tenant: " + driver.ErrOutOfMemory.Error() + ": " + refusals[r.reason]
+}
+
+// Unwrap lets errors.Is find driver.ErrOutOfMemory.
+func (r *refusal) Unwrap() error { return cmp.Or(r.device, driver.ErrOutOfMemory) }
+
+var refusals = [...]string{
+	AboveCeiling: "above the ceiling",
+	AboveLimit:   "above the group's limit",
+	LentOut:      "lent to other tenants",
+	TenantClosed: "the tenant is closed",
 }
 
 // account is a tenant in the ledger.
@@ -37,7 +60,6 @@ type account struct {
 	reserved           uint64 // firm
 	borrowed           uint64 // for revocable blocks
 	closed             bool
-	refused            refusal
 
 	// claim is memory that others are giving back for this account: until
 	// claimEnd nobody borrows it.
@@ -59,17 +81,16 @@ type ledger struct {
 	accounts  []*account
 }
 
-// grant books d bytes for an account if the rule allows it.
-func (l *ledger) grant(a *account, d uint64) Reason {
+// grant books d bytes for an account if the rule allows it, and returns nil.
+func (l *ledger) grant(a *account, d uint64) *refusal {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a.claim = 0
-	why, short := l.check(a, d)
-	a.refused = refusal{why, d, short}
-	if why == NotRefused {
-		l.book(a, a.reserved+d)
+	if why, short := l.check(a, d); why != NotRefused {
+		return &refusal{reason: why, size: d, short: short}
 	}
-	return why
+	l.book(a, a.reserved+d)
+	return nil
 }
 
 // check applies the rule. What fits into the guarantee is allowed even where
@@ -103,16 +124,6 @@ func (l *ledger) release(a *account, d uint64) {
 	l.book(a, a.reserved-d)
 }
 
-// undo books back what was granted and the device refused.
-func (l *ledger) undo(a *account, d uint64, full bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.book(a, a.reserved-d)
-	if full {
-		a.refused = refusal{DeviceFull, d, d}
-	}
-}
-
 // adopt books memory that is there already.
 func (l *ledger) adopt(a *account, d uint64) {
 	l.mu.Lock()
@@ -121,8 +132,8 @@ func (l *ledger) adopt(a *account, d uint64) {
 }
 
 // borrow books d bytes for revocable blocks if they are idle and nobody waits
-// for them.
-func (l *ledger) borrow(a *account, d uint64, now time.Time) Reason {
+// for them, and returns nil.
+func (l *ledger) borrow(a *account, d uint64, now time.Time) *refusal {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	taken := l.firm + l.lent
@@ -131,17 +142,21 @@ func (l *ledger) borrow(a *account, d uint64, now time.Time) Reason {
 			taken += o.claim
 		}
 	}
+	why := NotRefused
 	switch {
 	case a.closed:
-		return TenantClosed
+		why = TenantClosed
 	case a.ceiling > 0 && a.reserved+a.borrowed+d > a.ceiling:
-		return AboveCeiling
+		why = AboveCeiling
 	case taken+d > l.limit:
-		return AboveLimit
+		why = AboveLimit
+	}
+	if why != NotRefused {
+		return &refusal{reason: why, size: d, revocable: true}
 	}
 	a.borrowed += d
 	l.lent += d
-	return NotRefused
+	return nil
 }
 
 // giveBack books borrowed bytes back.
@@ -167,13 +182,6 @@ func (l *ledger) spare(a *account) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return a.reserved - min(a.reserved, a.guarantee)
-}
-
-// refused returns the last refusal of an account.
-func (l *ledger) refused(a *account) refusal {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return a.refused
 }
 
 // countTrim notes that an account's cache was released for another one.

@@ -10,12 +10,13 @@ import (
 // lock and takes those of others one at a time, so tenants that release each
 // other's caches cannot wait for one another.
 func (t *Tenant) makeRoom(oom *alloc.OutOfMemoryError) bool {
-	if oom.Limited && (oom.Reserved > oom.Limit || oom.Segment > oom.Limit-oom.Reserved) {
-		return false // the allocator's own limit
+	var need *refusal
+	if !errors.As(oom.Refusal, &need) {
+		return false // the allocator's own limit, for instance
 	}
 	g := t.group
 	g.releaseFailed.Store(nil)
-	switch need := g.ledger.refused(&t.account); need.reason {
+	switch need.reason {
 	case AboveLimit:
 		return g.trim(t, g.list(), need.short) > 0
 	case LentOut:

@@ -2,6 +2,7 @@ package tenant_test
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc/tenant"
 	"github.com/ashlar-mem/ashlar/driver"
 	"github.com/ashlar-mem/ashlar/driver/sim"
+	"github.com/ashlar-mem/ashlar/settings"
 )
 
 // A trainer that grows until it fails takes nothing from a server.
@@ -274,5 +276,47 @@ func TestHoldNeedsADriver(t *testing.T) {
 	plain := struct{ driver.Driver }{sim.New(sim.Config{})}
 	if _, err := tenant.New(plain, 400*mib, tenant.Options{Hold: true}); err == nil {
 		t.Error("a driver without physical memory was accepted")
+	}
+}
+
+// An error says why its own request failed: what an earlier one was refused for has
+// nothing to do with one that the driver is never asked for.
+func TestRefusalOfThisRequest(t *testing.T) {
+	for _, expandable := range []bool{false, true} {
+		conf := settings.Default()
+		conf.ExpandableSegments = expandable
+		g := must(tenant.New(sim.New(sim.Config{TotalMemory: 400 * mib}), 200*mib, tenant.Options{}))
+		a := must(g.Add("a", tenant.Terms{}))
+		b := must(g.Add("b", tenant.Terms{}, alloc.WithSettings(conf)))
+		must(a.Malloc(100*mib, 0))
+		refused := func(what string, want tenant.Reason, malloc func() (uint64, error)) *tenant.OutOfMemoryError {
+			t.Helper()
+			_, err := malloc()
+			var oom *tenant.OutOfMemoryError
+			if !errors.As(err, &oom) {
+				t.Fatalf("%s: %v", what, err)
+			}
+			if oom.Reason != want || (want == tenant.NotRefused) != (oom.Refused == 0) || (want == tenant.NotRefused) != (oom.Refusal == nil) || oom.Guaranteed() {
+				t.Errorf("%s: %d of %d bytes, %v: %v", what, oom.Reason, oom.Refused, oom.Refusal, oom)
+			}
+			return oom
+		}
+		above := func() (uint64, error) { return b.Malloc(150*mib, 0) }
+		if oom := refused("above the limit", tenant.AboveLimit, above); !strings.Contains(oom.Refusal.Error(), "above the group's limit") {
+			t.Error(oom.Refusal)
+		}
+		refused("too large", tenant.NotRefused, func() (uint64, error) { return b.Malloc(math.MaxUint64, 0) })
+
+		refused("above the limit again", tenant.AboveLimit, above)
+		check(t, b.Resize(tenant.Terms{Guarantee: 90 * mib}))
+		check(t, b.Allocator().SetMemoryFraction(0.05))
+		refused("the allocator's own limit", tenant.NotRefused, func() (uint64, error) { return b.Malloc(50*mib, 0) })
+		check(t, b.Allocator().SetMemoryFraction(1))
+
+		// Revocable blocks have reasons of their own, and no guarantee.
+		check(t, b.Resize(tenant.Terms{Guarantee: 90 * mib, Ceiling: 95 * mib}))
+		refused("above the ceiling", tenant.AboveCeiling, above)
+		must(a.MallocRevocable(90*mib, 0, func() {}))
+		refused("no idle memory", tenant.AboveLimit, func() (uint64, error) { return b.MallocRevocable(60*mib, 0, func() {}) })
 	}
 }
