@@ -111,13 +111,19 @@ func (o *tenantsOptions) question() (*tenants.Question, error) {
 	for _, a := range o.against {
 		name, gpu, named := strings.Cut(a, ":")
 		switch {
-		case a == "none":
+		case a == "none" && len(o.against) == 1:
 			continue
+		case a == "none":
+			return nil, fmt.Errorf("--against %s: none goes with no other", strings.Join(o.against, ","))
 		case name == tenants.MIG && named:
-			var err error
-			if q.GPU, err = dividedGPU(gpu); err != nil {
+			g, err := dividedGPU(gpu)
+			if err != nil {
 				return nil, fmt.Errorf("--against %s: %w", a, err)
 			}
+			if q.GPU != nil && q.GPU.Title != g.Title {
+				return nil, fmt.Errorf("--against %s: one GPU at a time: give one mig:GPU", strings.Join(o.against, ","))
+			}
+			q.GPU = g
 		case named || name != tenants.Shared && name != tenants.Hard:
 			return nil, fmt.Errorf("--against %q: give shared, hard, mig:GPU such as mig:h100, or none", a)
 		}
@@ -131,11 +137,12 @@ func (o *tenantsOptions) question() (*tenants.Question, error) {
 // dividedGPU returns a card with its MIG instances.
 func dividedGPU(name string) (*tenants.GPU, error) {
 	c, err := cards.Parse(name)
-	if err != nil {
-		return nil, err
+	var profiles []cards.MIGProfile
+	var source string
+	if err == nil {
+		profiles, source = c.MIG()
 	}
-	profiles, source := c.MIG()
-	if profiles == nil {
+	if profiles == nil { // a card that has none does not help, so none is named
 		return nil, fmt.Errorf("MIG profiles are known of %s", strings.Join(cards.MIGCards(), ", "))
 	}
 	g := &tenants.GPU{Title: c.Title, Source: source}
@@ -164,6 +171,7 @@ func parseTenant(s, clock string) (*tenants.Run, error) {
 	}
 	r := &tenants.Run{Name: name}
 	parts := strings.Split(rest, ",")
+	given := map[string]bool{}
 	for len(parts) > 1 {
 		key, value, ok := strings.Cut(parts[len(parts)-1], "=")
 		if !ok {
@@ -172,6 +180,10 @@ func parseTenant(s, clock string) (*tenants.Run, error) {
 		if !slices.Contains(tenantKeys, key) {
 			return nil, fmt.Errorf("%s: %q is no term of a tenant: write %s%s", name, key, oneOf(tenantKeys), spelling.DidYouMean(key, tenantKeys))
 		}
+		if given[key] {
+			return nil, fmt.Errorf("%s: %s is given twice", name, key)
+		}
+		given[key] = true
 		if err := setTerm(r, key, value, clock); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", name, key, err)
 		}
@@ -191,7 +203,7 @@ func setTerm(r *tenants.Run, key, value, clock string) (err error) {
 		}
 	case "priority":
 		if r.Priority, err = strconv.Atoi(value); err != nil {
-			err = fmt.Errorf("%q is no whole number", value)
+			err = noNumber(err, value, "is no whole number")
 		}
 	case "start":
 		r.Start, err = parseStart(value, clock)
@@ -203,12 +215,20 @@ func setTerm(r *tenants.Run, key, value, clock string) (err error) {
 	return err
 }
 
+// noNumber says why a text is not taken as a number.
+func noNumber(err error, value, otherwise string) error {
+	if errors.Is(err, strconv.ErrRange) {
+		return fmt.Errorf("%s is too large", value)
+	}
+	return fmt.Errorf("%q %s", value, otherwise)
+}
+
 // parseStart reads when a run begins.
 func parseStart(value, clock string) (float64, error) {
 	if clock == tenants.ByEvent {
 		n, err := strconv.ParseUint(value, 10, 32)
 		if err != nil {
-			return 0, fmt.Errorf("%q is no number of calls; for a time give --clock time too", value)
+			return 0, noNumber(err, value, "is no number of calls; for a time give --clock time too")
 		}
 		return float64(n), nil
 	}

@@ -60,6 +60,13 @@ func TestTenantsRefuses(t *testing.T) {
 		{"--limit 3GiB --tenant a=../../testdata/variety/stateonly.pickle.gz", "no events"},
 		{"--limit 3GiB --tenant a=" + grows + " --against mig:rtx-4090", "profiles are known of"},
 		{"--limit 3GiB --tenant a=" + grows + " --against mig", "mig:h100"},
+		{"--limit 3GiB --tenant a=" + grows + " --against mig:foo", "profiles are known of h200, h100"},
+		{"--limit 3GiB --tenant a=" + grows + " --against mig:h100,mig:a100-40", "one mig:GPU"},
+		{"--limit 3GiB --tenant a=" + grows + " --against none,shared", "none goes with no other"},
+		{"--limit 3GiB --tenant a=" + grows + " --against shared,none", "none goes with no other"},
+		{"--limit 3GiB --tenant a=" + grows + ",guarantee=1GiB,guarantee=2GiB", "guarantee is given twice"},
+		{"--limit 3GiB --tenant a=" + grows + ",priority=99999999999999999999999", "too large"},
+		{"--limit 3GiB --tenant a=" + grows + ",start=999999999999999999", "too large"},
 		{"--limit 3GiB file", "--tenant NAME=FILE"},
 	} {
 		var stdout, stderr bytes.Buffer
