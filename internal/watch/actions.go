@@ -230,7 +230,8 @@ func (s *Server) foreign(one *session) bool { return !one.mine && !s.store.hub.L
 
 // command runs a command, which gets the alarm as JSON.
 func (s *Server) command(ctx context.Context, a *Alarm, i int, r *Rule) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandTime)
+	ctx = context.WithoutCancel(ctx)
+	limited, cancel := context.WithTimeout(ctx, s.commandTime)
 	defer cancel()
 	s.mu.Lock()
 	in, err := json.Marshal(a)
@@ -242,16 +243,17 @@ func (s *Server) command(ctx context.Context, a *Alarm, i int, r *Rule) {
 	if runtime.GOOS == "windows" {
 		shell = []string{"cmd", "/c"}
 	}
-	cmd := exec.CommandContext(ctx, shell[0], shell[1], r.actions[i].command)
+	cmd := exec.CommandContext(limited, shell[0], shell[1], r.actions[i].command)
 	cmd.Stdin = bytes.NewReader(in)
 	cmd.WaitDelay = time.Second
+	endWithChildren(cmd)
 	out, err := cmd.CombinedOutput()
 	result := "exit status 0"
 	if err != nil {
 		result = err.Error()
 	}
-	if ctx.Err() != nil {
-		result = fmt.Sprintf("ended after %v", commandTime)
+	if limited.Err() != nil {
+		result = fmt.Sprintf("ended after %v", s.commandTime)
 	}
 	if text := strings.TrimSpace(clean(string(out[:min(len(out), maxOutput)]))); text != "" {
 		result += ": " + text

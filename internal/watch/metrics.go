@@ -2,6 +2,7 @@ package watch
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -51,6 +52,10 @@ func (s *Server) WriteMetrics(w io.Writer) error {
 	type series struct {
 		labels string
 		row    Row
+		ended  bool
+		seen   time.Time
+		hello  int64 // when it first came
+		id     string
 	}
 	var all, outside []series
 	alarms := map[string]int{}
@@ -65,7 +70,7 @@ func (s *Server) WriteMetrics(w io.Writer) error {
 			to = &outside
 		}
 		for _, r := range one.last {
-			*to = append(*to, series{labels(&one.hello, r.GPU), r})
+			*to = append(*to, series{labels(&one.hello, r.GPU), r, one.hello.Ended, one.seen, one.hello.TimeUS, one.id})
 		}
 	}
 	for _, r := range s.opts.Rules {
@@ -81,6 +86,22 @@ func (s *Server) WriteMetrics(w io.Writer) error {
 		lost += one.lost
 	}
 	s.mu.Unlock()
+	for _, list := range []*[]series{&all, &outside} {
+		// A process that was started again with the same names is the same series: the
+		// one that lives counts, or that was seen last.
+		slices.SortFunc(*list, func(a, b series) int {
+			switch {
+			case a.labels != b.labels:
+				return cmp.Compare(a.labels, b.labels)
+			case a.ended && !b.ended:
+				return 1
+			case b.ended && !a.ended:
+				return -1
+			}
+			return cmp.Or(b.seen.Compare(a.seen), cmp.Compare(b.hello, a.hello), cmp.Compare(a.id, b.id))
+		})
+		*list = slices.CompactFunc(*list, func(a, b series) bool { return a.labels == b.labels })
+	}
 	out := bufio.NewWriter(w)
 	write := func(m metric, all []series) {
 		kind := "gauge"
@@ -88,12 +109,8 @@ func (s *Server) WriteMetrics(w io.Writer) error {
 			kind = "counter"
 		}
 		fmt.Fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", m.name, m.help, m.name, kind)
-		last := ""
-		slices.SortFunc(all, func(a, b series) int { return strings.Compare(a.labels, b.labels) })
 		for _, one := range all {
-			// A process that was started again with the same names is the same series.
-			if v := one.row.V[m.column]; v != unknown && one.labels != last {
-				last = one.labels
+			if v := one.row.V[m.column]; v != unknown {
 				fmt.Fprintf(out, "%s{%s} %s\n", m.name, one.labels, strconv.FormatFloat(float64(v)*m.scale, 'g', -1, 64))
 			}
 		}

@@ -79,6 +79,43 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// Of processes with the same labels the one that lives is shown, and of those the one
+// that was seen last.
+func TestMetricsOfRestartedJob(t *testing.T) {
+	c := newClock()
+	s := newTestServer(t, newTestHub(t, t.TempDir()), c, "")
+	send := func(session string, seq int, reserved int64, end bool) {
+		c.add(time.Second)
+		one := sampleOf(c, seq)
+		one["reserved"] = reserved
+		call(t, s, "/v1/samples", map[string]any{"v": 1, "session": session, "samples": []any{one}, "end": end})
+	}
+	check := func(want string) {
+		t.Helper()
+		for range 20 {
+			var got []string
+			for line := range strings.Lines(metricsOf(t, s)) {
+				if strings.HasPrefix(line, "ashlar_reserved_bytes{") {
+					got = append(got, strings.Fields(line)[1])
+				}
+			}
+			if len(got) != 1 || got[0] != want {
+				t.Fatalf("%v, want %s", got, want)
+			}
+		}
+	}
+	for i := range 8 {
+		session := fmt.Sprintf("session-%d", i)
+		hello(t, s, session, 0)
+		send(session, 1, int64(100+i), false)
+		check(fmt.Sprint(100 + i))
+	}
+	send("session-3", 2, 50, false)
+	check("50")
+	send("session-3", 3, 60, true) // seen last, but it has ended
+	check("107")
+}
+
 // Off this machine the metrics have TLS and a token.
 func TestMetricsTLS(t *testing.T) {
 	s := newTestServer(t, newTestHub(t, t.TempDir()), newClock(), "")

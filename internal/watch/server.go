@@ -56,6 +56,8 @@ type Server struct {
 	work     sync.WaitGroup
 
 	sketching sync.Mutex // held while sketches are read
+
+	commandTime time.Duration // that a command of an alarm may take
 }
 
 // counts are what came and could not be taken as it is.
@@ -86,6 +88,7 @@ func NewServer(ctx context.Context, h *hub.Hub, o Options) (*Server, error) {
 	s := &Server{
 		opts: o, store: st, sessions: map[string]*session{}, loading: map[string]*sync.Mutex{},
 		engine: newEngine(o.Rules), alarms: map[string]*Alarm{}, acted: map[string]time.Time{},
+		commandTime: commandTime,
 	}
 	return s, s.readAlarms(ctx)
 }
