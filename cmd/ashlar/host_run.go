@@ -102,9 +102,10 @@ memory or only CPU time counts.
 The command's input is empty, and its output is not shown. With --ready TEXT the
 output is watched for the text, and Python does not buffer it (PYTHONUNBUFFERED).
 
-Exit status: 0 answered; 2 the command cannot be run, a preload had no effect, a
-flag is wrong, or it was interrupted, after printing what was known. The exit
-status of the command is in the result.`,
+Exit status: 0 answered; 1 the command failed in every run, under every malloc;
+2 it cannot be run, a preload had no effect, a flag is wrong, or it was
+interrupted, after printing what was known. The exit status of the command is in
+the result.`,
 		Example: "  ashlar host run -- python3 job.py\n" +
 			"  ashlar host run --ready http://127.0.0.1:8000/health --load 'wrk -d 20s http://127.0.0.1:8000/' -- python3 server.py\n" +
 			"  ashlar host run --ready 'startup complete' --for 60s --settle 30s --variants jemalloc-bg,glibc-trim -o rss.svg -- ./service",
@@ -207,6 +208,9 @@ func hostStatus(std stdio, c *hostrun.Comparison) error {
 	case c.Failed():
 		std.errorf("%s could not be measured under any variant: %s", c.Command[0], *c.Results[0].Error)
 		return status(exitInput)
+	case c.CommandFailed() != nil:
+		std.errorf("%s failed under every malloc, with %s: no advice follows from such runs", c.Command[0], c.CommandFailed())
+		return status(exitBad)
 	case c.NoEffect() != nil:
 		r := c.NoEffect()
 		std.errorf("%s: %s", r.Variant, *r.Error)

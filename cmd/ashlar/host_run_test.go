@@ -66,3 +66,21 @@ func TestHostService(t *testing.T) {
 		}
 	}
 }
+
+// A command that fails whatever the malloc gets no advice.
+func TestHostCommandFails(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("processes can be measured on Linux only")
+	}
+	var stdout, stderr bytes.Buffer
+	code := execute(t.Context(), stdio{out: &stdout, err: &stderr}, []string{
+		"host", "run", "--repeat", "2", "--variants", "glibc,glibc-trim", "--", "sh", "-c", "sleep 0.3; exit 3",
+	})
+	if code != exitBad || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), "sh failed under every malloc, with exit code 3") {
+		t.Errorf("exit status %d, %s", code, &stderr)
+	}
+	if text := stdout.String(); strings.Contains(text, "Recommended") || !strings.Contains(text, "exit code 3") {
+		t.Error(text)
+	}
+}

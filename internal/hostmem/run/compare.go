@@ -130,6 +130,24 @@ func (c *Comparison) NoEffect() *Result {
 	return nil
 }
 
+// CommandFailed returns how the command ended if it failed by itself in every run,
+// whatever the malloc; nil otherwise. What it held says nothing about a run that works.
+func (c *Comparison) CommandFailed() *Exit { return commandFailed(c.Results) }
+
+func commandFailed(results []Result) (first *Exit) {
+	for _, r := range results {
+		for _, x := range r.all {
+			if x.Exit == nil || *x.Exit == (Exit{}) {
+				return nil
+			}
+			if first == nil {
+				first = x.Exit
+			}
+		}
+	}
+	return first
+}
+
 // Failed reports whether no run succeeded.
 func (c *Comparison) Failed() bool {
 	return !slices.ContainsFunc(c.Results, func(r Result) bool { return r.Runs > 0 })

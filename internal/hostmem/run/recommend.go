@@ -81,6 +81,9 @@ func (r *Result) eligible() bool {
 // that, too, is less than the baseline's by more than the spread. For memory or
 // speed alone only that counts.
 func recommend(results []Result, ready []variant.Ready, goal Goal) Recommendation {
+	if e := commandFailed(results); e != nil {
+		return Recommendation{Reason: "no advice: the command failed under every malloc, with " + e.String(), Lines: (&variant.Ready{}).Lines()}
+	}
 	stay := Recommendation{Variant: variant.Baseline, Lines: (&variant.Ready{}).Lines()}
 	var base *Result
 	for i := range results {

@@ -75,6 +75,26 @@ func TestRecommend(t *testing.T) {
 	}
 }
 
+// Runs that all failed by themselves give no advice; if one did not, they do.
+func TestRecommendFailed(t *testing.T) {
+	results := []Result{measured("glibc", 1, 100, 101, 102), measured("jemalloc", 1, 50, 51, 50)}
+	for _, r := range results {
+		for _, x := range r.all {
+			x.Exit = &Exit{Code: 2}
+		}
+	}
+	compare(results)
+	if r := recommend(results, nil, GoalBoth); r.Variant != "" || !strings.Contains(r.Reason, "exit code 2") {
+		t.Errorf("%q: %s", r.Variant, r.Reason)
+	}
+	for _, exit := range []*Exit{{}, nil} {
+		results[1].all[2].Exit = exit
+		if r := recommend(results, nil, GoalBoth); r.Variant != "jemalloc" {
+			t.Errorf("%q: %s", r.Variant, r.Reason)
+		}
+	}
+}
+
 // The goal decides which of two that are better is recommended.
 func TestGoals(t *testing.T) {
 	for _, tt := range []struct {

@@ -26,7 +26,7 @@ func Host(w io.Writer, title string, c *run.Comparison, style Style) error {
 	p.hostInside(c)
 	p.hostBars(c)
 	p.hostCourse(c)
-	if !c.Interrupted && !c.Failed() {
+	if !c.Interrupted && !c.Failed() && c.CommandFailed() == nil {
 		p.hostAdvice(&c.Recommendation)
 	}
 	return p.err
