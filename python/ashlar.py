@@ -885,6 +885,7 @@ class _Watcher:
         self.results = collections.deque(maxlen=100)
         self.empty = None  # the ask for empty_cache
         self.ready = 0.0  # when the next snapshot may be written
+        self.said_large = False  # that one is too large for the server
 
     def configure(self, to, interval, run, commit, tags, allow):
         address = to or os.environ.get("ASHLAR_WATCH") or "unix:" + _default_socket()
@@ -1025,8 +1026,8 @@ class _Watcher:
         for ask in asks if not end else ():
             early = ask["what"] == "snapshot" and time.monotonic() < self.ready  # it is asked for again
             if ask["id"] not in self.done and not early:
-                self.done.append(ask["id"])
                 self.answer(ask["id"], ask["what"])
+                self.done.append(ask["id"])  # not before: the connection may break off
 
     def answer(self, ask, what):
         if what not in self.options["allow"]:
@@ -1035,8 +1036,10 @@ class _Watcher:
             self.empty = ask
         elif what == "snapshot":
             begin = time.monotonic()
-            problem = self.snapshot(ask)
-            self.ready = time.monotonic() + max(MIN_GAP, GAP_PER_COST * (time.monotonic() - begin))
+            try:
+                problem = self.snapshot(ask)
+            finally:
+                self.ready = time.monotonic() + max(MIN_GAP, GAP_PER_COST * (time.monotonic() - begin))
             if problem:
                 self.results.append({"id": ask, "result": problem})
         else:
@@ -1053,9 +1056,21 @@ class _Watcher:
             with open(path, "rb") as f:
                 length = os.fstat(f.fileno()).st_size
                 target = "/v1/snapshot?session=%s&id=%s" % (self.session, quote(ask, safe=""))
-                return None if self.request(target, f, length, 10 * ANSWER) is not None else "the server does not take the snapshot"
+                status, data = self.exchange(target, f, length, 10 * ANSWER)
         finally:
             os.remove(path)
+        if status == 200:
+            return None
+        self.disconnect()  # it may not have read all
+        if status == 413:  # the server notes that itself
+            if not self.said_large:
+                self.said_large = True
+                _log("watch: a snapshot of %d MiB is too large for the server: start it with a larger --max-snapshot" % (length >> 20))
+            return None
+        if 400 <= status < 500:
+            self.refused(target, data)
+            return "the server does not take the snapshot"
+        raise OSError("the server answers %d" % status)
 
     def post(self, target, document, wait):
         body = json.dumps(document).encode()
@@ -1063,19 +1078,25 @@ class _Watcher:
 
     def request(self, target, body, length, wait):
         """The answer, or None if the server will never take this."""
-        if self.connection is None:
-            self.connection = _Connection(_parse_address(self.options["to"]), wait)
-        status, data = self.connection.post(target, body, length, wait)
+        status, data = self.exchange(target, body, length, wait)
         if status == 404 and target == "/v1/samples":  # another server, another store
             self.said = None
             raise OSError("the server does not know the job yet")
         if 400 <= status < 500:
             self.disconnect()  # it may not have read all
-            _log("watch: %s is refused: %s" % (target, data[:200].decode("utf-8", "replace").strip()))
+            self.refused(target, data)
             return None
         if status != 200:
             raise OSError("the server answers %d" % status)
         return json.loads(data)
+
+    def exchange(self, target, body, length, wait):
+        if self.connection is None:
+            self.connection = _Connection(_parse_address(self.options["to"]), wait)
+        return self.connection.post(target, body, length, wait)
+
+    def refused(self, target, data):
+        _log("watch: %s is refused: %s" % (target, data[:200].decode("utf-8", "replace").strip()))
 
     def disconnect(self):
         connection, self.connection = self.connection, None
@@ -1115,11 +1136,21 @@ class _Connection:
         # HTTP/1.0, so that the answer does not come in chunks.
         head = b"POST %s HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n" % target.encode()
         head += b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % length
-        if isinstance(body, bytes):
-            self.sock.sendall(head + body)
-        else:
-            self.sock.sendall(head)
-            self.sock.sendfile(body)
+        broken = None
+        try:
+            if isinstance(body, bytes):
+                self.sock.sendall(head + body)
+            else:
+                self.sock.sendall(head)
+                self.sock.sendfile(body)
+        except (BrokenPipeError, ConnectionResetError) as e:
+            broken = e  # a server that refuses may not read all before it answers
+        try:
+            return self.answer()
+        except OSError as e:
+            raise broken or e
+
+    def answer(self):
         answer = self.receive(b"", lambda got: b"\r\n\r\n" in got)
         head, _, data = answer.partition(b"\r\n\r\n")
         lines = head.split(b"\r\n")

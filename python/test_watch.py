@@ -25,6 +25,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         self.path = path
         self.hellos, self.samples, self.results, self.snapshots = [], [], [], []
         self.asks, self.refuse, self.lost, self.ended = [], None, 0, False
+        self.early = {}  # the answer to a path before its body is read; 0: none at all
         threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     def close(self):
@@ -53,6 +54,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
+        code = self.server.early.get(self.path.partition("?")[0])
+        if code is not None:
+            self.close_connection = True
+            if code:
+                self.send_error(code)
+            return
         body = self.rfile.read(int(self.headers["Content-Length"]))
         code = self.server.refuse
         answer = {"error": "no"} if code else self.server.answer(urllib.parse.urlparse(self.path).path, body)
@@ -186,6 +193,42 @@ class TestWatch(WatchCase):
         self.seconds(1)
         self.assertEqual(len(server.snapshots), 2)
         self.assertEqual(self.files(), ["w.sock"])
+
+    def test_large_snapshot(self):
+        """A server that takes no such snapshot, and answers before it has read it."""
+        server = self.serve()
+        self.record()
+        self.watch()
+        server.early = {"/v1/snapshot": 413}
+        for ask in ("a/0", "b/0"):
+            server.asks = [{"id": ask, "what": "snapshot"}]
+            with unittest.mock.patch.object(self.ashlar, "dump", self.large_dump):
+                self.seconds(2)
+            self.watcher.ready = 0
+        self.assertEqual(self.stderr.getvalue().count("too large for the server"), 1, self.stderr.getvalue())
+        self.assertNotIn("nothing can be sent", self.stderr.getvalue())
+        self.assertEqual((server.snapshots, server.results, len(server.samples)), ([], [], 4))
+        self.assertEqual(self.files(), ["w.sock"])
+
+    def large_dump(self, path, note):
+        with open(path, "wb") as f:
+            f.truncate(64 * MIB)
+        return path
+
+    def test_dropped_snapshot(self):
+        """A connection that breaks off does not lose what was asked for."""
+        server = self.serve()
+        self.record()
+        self.watch()
+        server.early = {"/v1/snapshot": 0}
+        server.asks = [{"id": "a/0", "what": "snapshot"}]
+        self.seconds(1)
+        self.assertEqual(server.snapshots, [])
+        server.early = {}
+        self.watcher.ready = self.watcher.silent_until = 0  # the pause is over
+        self.seconds(2)
+        self.assertEqual(len(server.snapshots), 1)
+        self.assertEqual(server.results, [])
 
     def test_empty_cache(self):
         server = self.serve()

@@ -5,12 +5,15 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
 // maxBody is the longest body of a message.
@@ -145,7 +148,17 @@ func (s *Server) postSnapshot(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength <= s.opts.MaxSnapshot {
 		err = s.takeSnapshot(r.Context(), q.Get("session"), q.Get("id"), r.Body)
 	}
+	if errors.Is(err, errTooLong) { // it will not get shorter
+		too := fmt.Sprintf("left out: the snapshot is larger than --max-snapshot (%s)", units.Size(uint64(s.opts.MaxSnapshot)))
+		if no := s.finish(r.Context(), result{Session: q.Get("session"), ID: q.Get("id"), Result: too}); no != nil {
+			err = no
+		}
+	}
 	if err != nil {
+		// A client that still sends would see a broken connection, and not the answer.
+		http.NewResponseController(w).SetReadDeadline(time.Now().Add(requestTime)) // a wish
+		io.Copy(io.Discard, r.Body)                                                // who has gone needs no answer
+		w.Header().Set("Connection", "close")
 		s.fail(w, err)
 		return
 	}

@@ -1,12 +1,16 @@
 package watch
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -272,7 +276,7 @@ func TestAsk(t *testing.T) {
 		s.Handler().ServeHTTP(w, r)
 		return w.Code
 	}
-	for _, tt := range []struct{ length, code int }{{1001, 413}, {1000, 200}, {1000, 404}} {
+	for _, tt := range []struct{ length, code int }{{1000, 200}, {1000, 404}, {1001, 404}} {
 		if code := post(tt.length, id); code != tt.code {
 			t.Errorf("%d bytes: %d, want %d", tt.length, code, tt.code)
 		}
@@ -298,6 +302,47 @@ func TestAsk(t *testing.T) {
 	list := s.Status().Alarms
 	if len(list) != 2 || list[0].ClearedUS == nil || list[1].Actions[1].Result != "left out: the last one was 0 s ago" {
 		t.Errorf("alarms: %+v", list)
+	}
+}
+
+// A snapshot that is too large: a sender that reads no answer before it has sent all
+// gets it, whether it says the length or not, and the alarm says what became of it.
+func TestLargeSnapshot(t *testing.T) {
+	for _, chunked := range []bool{false, true} {
+		c, h := newClock(), newTestHub(t, t.TempDir())
+		s := newTestServer(t, h, c, "a: allocated > 1 -> snapshot")
+		hello(t, s, testSession, 0)
+		call(t, s, "/v1/samples", batch(c, testSession, 1, 1))
+		id := s.Status().Alarms[0].ID + "/0"
+		srv := httptest.NewServer(s.Handler())
+		defer srv.Close()
+		conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		const length = 16 << 20
+		body := make([]byte, length)
+		head := fmt.Sprintf("POST /v1/snapshot?session=%s&id=%s HTTP/1.1\r\nHost: localhost\r\n", testSession, url.QueryEscape(id))
+		message := head + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", length, body)
+		if chunked {
+			message = head + fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", length, body)
+		}
+		if _, err := io.WriteString(conn, message); err != nil {
+			t.Errorf("chunked %v: %v", chunked, err)
+		}
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || answer.StatusCode != http.StatusRequestEntityTooLarge {
+			t.Fatalf("chunked %v: %v %v", chunked, answer, err)
+		}
+		_, reply := call(t, s, "/v1/samples", map[string]any{"v": 1, "session": testSession, "samples": []any{}})
+		if asks := reply["ask"].([]any); len(asks) != 0 {
+			t.Errorf("it is asked for again: %v", asks)
+		}
+		a := newTestServer(t, h, c, "").Status().Alarms[0]
+		if want := "left out: the snapshot is larger than --max-snapshot (1000 B)"; a.Actions[0].Result != want || a.Snapshot != nil {
+			t.Errorf("stored: %+v, want %s", a, want)
+		}
 	}
 }
 
