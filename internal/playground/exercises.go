@@ -51,7 +51,11 @@ func Grade(ctx context.Context, name string, answers []string) ([]Verdict, error
 	all := Exercises()
 	i := slices.IndexFunc(all, func(e Exercise) bool { return e.Name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("there is no exercise %q", name)
+		var names []string
+		for _, e := range all {
+			names = append(names, e.Name)
+		}
+		return nil, fmt.Errorf("there is no exercise %q: there are %s", name, strings.Join(names, ", "))
 	}
 	questions := all[i].Questions
 	if len(answers) != len(questions) {

@@ -22,10 +22,10 @@ func TestTenants(t *testing.T) {
 		"alloc c 1MiB tenant=nobody": `no tenant "nobody"`,
 		"limit 1GiB":                 "limit cannot be used where there are tenants",
 		"pool p":                     "pool cannot be used where there are tenants",
-		"tenant late":                "", // reserved memory of tenants does not count
+		"tenant late":                "tenants come before the first request",
 	} {
 		_, err := Play(t.Context(), append(slices.Clone(lines), line), End)
-		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "line 6, ") {
 			t.Errorf("%q: %v", line, err)
 		}
 	}
@@ -33,6 +33,9 @@ func TestTenants(t *testing.T) {
 		if _, err := Play(t.Context(), split("tenant serve\n"+line), End); err == nil {
 			t.Errorf("%q is accepted", line)
 		}
+	}
+	if _, err := Play(t.Context(), split("alloc a 1MiB tenant=q"), End); err == nil || !strings.Contains(err.Error(), `line 1, "alloc a 1MiB tenant=q": there is no tenant "q"`) {
+		t.Error(err)
 	}
 	if _, err := Play(t.Context(), split("alloc a 1MiB\ntenant late"), End); err == nil || !strings.Contains(err.Error(), "before the first request") {
 		t.Error(err)

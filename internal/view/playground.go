@@ -67,7 +67,9 @@ func (s *Server) servePlayground(w http.ResponseWriter, r *http.Request) error {
 		}
 		at := playground.End
 		if q.At != nil {
-			at = *q.At
+			if at = *q.At; at < 0 {
+				return badRequest("there is no step %d", at) // playground.End is no number of a step
+			}
 		}
 		answer, err := playground.Play(r.Context(), q.Lines, at)
 		if err != nil {

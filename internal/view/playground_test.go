@@ -70,10 +70,11 @@ func TestPlaygroundRefuses(t *testing.T) {
 		{"no document", "POST", `{"version"`, "cannot be read", 400, kind},
 		{"other types", "POST", `{"version":1,"lines":[1]}`, "cannot be read", 400, kind},
 		{"a later version", "POST", `{"version":2}`, "this ashlar plays version 1", 400, kind},
-		{"no exercise", "POST", `{"version":1,"exercise":"x"}`, `there is no exercise "x"`, 400, kind},
+		{"no exercise", "POST", `{"version":1,"exercise":"x"}`, `there is no exercise "x": there are hundred`, 400, kind},
 		{"no step", "POST", `{"version":1,"lines":["dance"]}`, `line 1, "dance": there is no step "dance"`, 400, kind},
 		{"a step too far", "POST", `{"version":1,"lines":["empty"],"at":2}`, "there is no step 2", 400, kind},
 		{"a step before", "POST", `{"version":1,"lines":["empty"],"at":-2}`, "there is no step -2", 400, kind},
+		{"the step before the first", "POST", `{"version":1,"lines":["empty"],"at":-1}`, "there is no step -1", 400, kind},
 		{"too many lines", "POST", `{"version":1,"lines":["` + strings.Repeat(`empty","`, playground.MaxLines) + `"]}`, "at most 2,000", 400, kind},
 		{"too large", "POST", `{"version":1,"lines":["` + strings.Repeat("x", maxExperiment) + `"]}`, "larger than", 413, kind},
 	} {

@@ -280,6 +280,7 @@ func (r *Runner) alloc(words []string) error {
 	if r.blocks[words[0]] != 0 {
 		return fmt.Errorf("%w: %q is allocated", ErrCommand, words[0])
 	}
+	r.seats.late = true
 	if done, err := r.allocTenant(words, bytes, stream); done || err != nil {
 		return err
 	}

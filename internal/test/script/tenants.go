@@ -14,12 +14,13 @@ type seats struct {
 	group *tenant.Group // nil without tenants
 	list  []*tenant.Tenant
 	owner map[string]*tenant.Tenant // of blocks, by name
+	late  bool                      // a request was made: no tenant may come any more
 }
 
 // tenant adds a tenant: tenant NAME [guarantee=SIZE] [ceiling=SIZE] [priority=N].
 // The first one makes the group; its limit is that of the device.
 func (r *Runner) tenant(words []string) error {
-	if r.Allocator.Usage().Reserved > 0 {
+	if r.seats.late {
 		return fmt.Errorf("%w: tenants come before the first request", ErrCommand)
 	}
 	var terms tenant.Terms
@@ -57,10 +58,13 @@ func (r *Runner) tenant(words []string) error {
 // allocTenant allocates for the tenant that a line names. It reports whether there
 // are tenants.
 func (r *Runner) allocTenant(words []string, bytes, stream uint64) (bool, error) {
+	name, named := option(words, "tenant")
 	if r.seats.group == nil {
+		if named {
+			return false, fmt.Errorf("%w: there is no tenant %q: a line tenant %s comes before the first request", ErrCommand, name, name)
+		}
 		return false, nil
 	}
-	name, _ := option(words, "tenant")
 	t := r.seats.group.Tenant(name)
 	if t == nil {
 		return true, fmt.Errorf("%w: no tenant %q: write tenant=NAME", ErrCommand, name)
