@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/hub"
+	"github.com/ashlar-mem/ashlar/snapshot"
 )
 
 // Alarm is an alarm that was raised.
@@ -308,6 +310,23 @@ func (s *Server) asked(session, id string, f func(*Alarm, *Action)) (*Alarm, err
 	return a, nil
 }
 
+// headBytes is how much of a snapshot is looked at before it is stored.
+const headBytes = 64 << 10
+
+// checkHead returns a *[snapshot.FormatError] if what comes is no snapshot, as far
+// as its beginning tells, and why that cannot be read.
+func checkHead(ctx context.Context, body *bufio.Reader) error {
+	head, err := body.Peek(headBytes)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	var other *snapshot.FormatError
+	if _, err := snapshot.Read(ctx, "the body", bytes.NewReader(head), snapshot.Options{}); errors.As(err, &other) {
+		return other
+	}
+	return nil // the rest may be cut off here
+}
+
 // takeSnapshot stores the snapshot that a job was asked for.
 func (s *Server) takeSnapshot(ctx context.Context, session, id string, body io.Reader) error {
 	s.mu.Lock()
@@ -322,7 +341,16 @@ func (s *Server) takeSnapshot(ctx context.Context, session, id string, body io.R
 		return errNoAsk
 	}
 	name, hash, read := stored.Name, sha256.New(), &limitedReader{body, s.opts.MaxSnapshot}
-	if err := s.store.snapshots.Put(ctx, name, io.TeeReader(read, hash)); err != nil {
+	whole := bufio.NewReaderSize(read, headBytes)
+	err := checkHead(ctx, whole)
+	var other *snapshot.FormatError
+	if errors.As(err, &other) {
+		return err
+	}
+	if err == nil {
+		err = s.store.snapshots.Put(ctx, name, io.TeeReader(whole, hash))
+	}
+	if err != nil {
 		if errors.Is(err, errTooLong) {
 			return errTooLong
 		}

@@ -11,12 +11,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/hub"
+	"github.com/ashlar-mem/ashlar/internal/unpack"
 )
 
 // clock is a clock that goes when it is told to.
@@ -90,6 +93,9 @@ func call(t *testing.T, s *Server, path string, body any) (int, map[string]any) 
 }
 
 const testSession = "session-1"
+
+// testSnapshot is a snapshot as JSON.
+const testSnapshot = `{"segments": [], "device_traces": [[]]}`
 
 func hello(t *testing.T, s *Server, session string, rank int) {
 	t.Helper()
@@ -268,17 +274,31 @@ func TestAsk(t *testing.T) {
 		t.Fatalf("asked: %v", answer)
 	}
 	id := asks[0].(map[string]any)["id"].(string)
-	post := func(length int, id string) int {
-		r := httptest.NewRequest("POST", "/v1/snapshot?session="+testSession+"&id="+id, bytes.NewReader(make([]byte, length)))
+	post := func(body string) int {
+		r := httptest.NewRequest("POST", "/v1/snapshot?session="+testSession+"&id="+id, strings.NewReader(body))
 		r.Host = "localhost"
 		r.ContentLength = -1 // as chunks
 		w := httptest.NewRecorder()
 		s.Handler().ServeHTTP(w, r)
 		return w.Code
 	}
-	for _, tt := range []struct{ length, code int }{{1000, 200}, {1000, 404}, {1001, 404}} {
-		if code := post(tt.length, id); code != tt.code {
-			t.Errorf("%d bytes: %d, want %d", tt.length, code, tt.code)
+	// What is no snapshot leaves the ask as it is.
+	for _, tt := range []struct {
+		body string
+		code int
+	}{
+		{"", 400},
+		{strings.Repeat("\x00", 1000), 400},
+		{"a text", 400},
+		{"PK\x03\x04", 400},
+		{`{"ops": []}`, 400},
+		{"\x80\x04}.", 400},
+		{testSnapshot, 200},
+		{testSnapshot, 404},
+		{strings.Repeat("\x00", 1001), 404},
+	} {
+		if code := post(tt.body); code != tt.code {
+			t.Errorf("%.20q: %d, want %d", tt.body, code, tt.code)
 		}
 	}
 	a := newTestServer(t, h, c, rules).Status().Alarms
@@ -302,6 +322,30 @@ func TestAsk(t *testing.T) {
 	list := s.Status().Alarms
 	if len(list) != 2 || list[0].ClearedUS == nil || list[1].Actions[1].Result != "left out: the last one was 0 s ago" {
 		t.Errorf("alarms: %+v", list)
+	}
+}
+
+// Snapshots of jobs are known by their beginnings, compressed or not.
+func TestCheckHead(t *testing.T) {
+	files, err := filepath.Glob("../../testdata/fresh/*.pickle.gz")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		packed, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, err := unpack.New(bytes.NewReader(packed), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, body := range []io.Reader{bytes.NewReader(packed), plain} {
+			if err := checkHead(t.Context(), bufio.NewReaderSize(body, headBytes)); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+		plain.Close()
 	}
 }
 
