@@ -344,20 +344,24 @@ func (l *library) setFraction(n int, fraction float64) error {
 		if err := d.alloc.SetMemoryFraction(fraction); err != nil {
 			return err
 		}
-		d.limitAll(fraction)
 		d.mu.Lock()
 		d.fraction = fraction
 		d.mu.Unlock()
+		d.limitAll()
 		return nil
 	})
 }
 
-// limitAll has a fraction of the device's memory hold for all its slots together, which the
-// allocator of each does not see.
-func (d *device) limitAll(fraction float64) {
-	if d.mover == nil {
+// limitAll has the fraction of the device's memory hold for all its slots together, which the
+// allocator of each does not see. Without regions that allocator is the only one that the
+// fraction is for, and it alone follows PyTorch's rule to the byte.
+func (d *device) limitAll() {
+	if d.mover == nil || !d.mover.regions.Load() {
 		return
 	}
+	d.mu.Lock()
+	fraction := d.fraction
+	d.mu.Unlock()
 	var limit uint64
 	if fraction < 1 {
 		limit = uint64(fraction * float64(d.group.Driver().TotalMemory()))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/ashlar-mem/ashlar/alloc/tenant"
@@ -20,9 +21,10 @@ const regionPrefix = "region:"
 // A mover is the memory of a device that can go to the host and back; nil where
 // that cannot be done, or shall not.
 type mover struct {
-	store  *tier.Store
-	number int // of the GPU
-	lib    *library
+	store   *tier.Store
+	number  int // of the GPU
+	lib     *library
+	regions atomic.Bool // there are, or were, some
 }
 
 // newMover makes the mover of a device. Without expandable segments nothing moves;
@@ -185,6 +187,8 @@ func (l *library) enterRegion(n int, name string) (slot int, err error) {
 		if d, err = l.addSlot(first, regionPrefix+name, tenant.Terms{}); err != nil {
 			return 0, err
 		}
+		first.mover.regions.Store(true)
+		first.limitAll()
 	}
 	if d.dropped.Load() {
 		return 0, fmt.Errorf("region %s was parked and not kept: there is no memory behind its tensors; restore it first", name)
