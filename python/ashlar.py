@@ -120,7 +120,7 @@ def watch(to=None, interval=1.0, run=None, commit=None, tags=None, allow=("snaps
 
     to        where it listens: unix:PATH or 127.0.0.1:PORT; by default what
               ASHLAR_WATCH says, or its default socket
-    interval  seconds between two samples
+    interval  seconds between two samples, at most 3600
     run       a name for the job; by default that of torchrun, Slurm or Ray, or
               the script's
     commit    of the code; by default ASHLAR_COMMIT, or what .git says
@@ -854,6 +854,7 @@ BATCH = 100  # samples in one message
 ANSWER = 5.0  # seconds that a server may take
 LAST = 1.0  # seconds that it may take when the job ends
 RETRY = 5.0  # seconds between attempts to reach it, at most
+MOST_INTERVAL = 3600  # seconds between two samples: a server that starts knows the jobs of the last hour
 
 LOCAL_RANKS = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
 WORLDS = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
@@ -890,8 +891,12 @@ class _Watcher:
     def configure(self, to, interval, run, commit, tags, allow):
         address = to or os.environ.get("ASHLAR_WATCH") or "unix:" + _default_socket()
         _parse_address(address)  # a wrong one is said here
+        interval = float(interval)
+        if not 0 < interval <= MOST_INTERVAL:  # nor is NaN
+            raise ValueError("interval is %r: write seconds, more than 0 and at most %d" % (interval, MOST_INTERVAL))
+        allow = (allow,) if isinstance(allow, str) else allow
         self.options = {
-            "to": address, "interval": max(0.1, float(interval)), "run": run, "commit": commit,
+            "to": address, "interval": max(0.1, interval), "run": run, "commit": commit,
             "tags": {str(k): str(v) for k, v in dict(tags or {}).items()}, "allow": [str(a) for a in allow],
         }
         self.said = None  # called again, it may say other things
@@ -1176,12 +1181,14 @@ def _default_socket():
 
 def _parse_address(address):
     """A path, or a pair of host and port."""
-    if address.startswith("unix:") or address.startswith("/"):
-        return address[5:] if address.startswith("unix:") else address
-    host, colon, port = address.rpartition(":")
-    if host not in ("127.0.0.1", "localhost", "[::1]") or not port.isdigit():
-        raise ValueError("%s is no address: write unix:PATH or 127.0.0.1:PORT" % address)
-    return host.strip("[]"), int(port)
+    if isinstance(address, str):
+        path = address[5:] if address.startswith("unix:") else address if address.startswith("/") else None
+        if path:
+            return path
+        host, colon, port = address.rpartition(":")
+        if host in ("127.0.0.1", "localhost", "[::1]") and port.isdecimal() and len(port) < 6 and 0 < int(port) < 1 << 16:
+            return host.strip("[]"), int(port)
+    raise ValueError("%.200s is no address: write unix:PATH or 127.0.0.1:PORT" % (address,))
 
 
 def _cuda():

@@ -251,10 +251,34 @@ class TestWatch(WatchCase):
         self.assertNotIn(("empty_cache",), self.torch.calls)
         self.assertEqual([r["result"] for r in server.results], ["left out: the job does not allow it"] * 2)
 
-    def test_wrong_address(self):
-        self.ashlar.watch("example.com:80")
-        self.assertIn("write unix:PATH", self.stderr.getvalue())
-        self.assertIsNone(self.watcher.options)
+    def test_wrong_options(self):
+        """They are said in one line at once, and not by the thread."""
+        addresses = ["example.com:80", 5, "127.0.0.1:99999", "127.0.0.1:0", "127.0.0.1:", "127.0.0.1:\u00b2", "127.0.0.1:-1", "localhost", "unix:"]
+        addresses += ["127.0.0.1:" + "9" * 10000, "127.0.0.1:00000000199999999"]
+        intervals = [float("inf"), float("nan"), 0, -1, 1e300, 86400, "soon", None]
+        cases = [({"to": to}, "write unix:PATH") for to in addresses] + [({"interval": n}, "") for n in intervals]
+        for options, want in cases:
+            with self.subTest(**options):
+                self.stderr.seek(0)
+                self.stderr.truncate()
+                self.ashlar.watch(**options)
+                said = self.stderr.getvalue()
+                self.assertIn("nothing is watched", said)
+                self.assertIn(want, said)
+                self.assertEqual(said.count("\n"), 1)
+                self.assertIsNone(self.watcher.options)
+
+    def test_addresses(self):
+        of = self.ashlar._parse_address
+        for address, want in (
+            ("unix:/run/w.sock", "/run/w.sock"), ("unix:w.sock", "w.sock"), ("/run/w:1.sock", "/run/w:1.sock"),
+            ("127.0.0.1:65535", ("127.0.0.1", 65535)), ("localhost:1", ("localhost", 1)), ("[::1]:80", ("::1", 80)),
+        ):
+            self.assertEqual(of(address), want)
+
+    def test_allow_one(self):
+        self.watch(allow="snapshot")
+        self.assertEqual(self.watcher.options["allow"], ["snapshot"])
 
     def test_names(self):
         of = self.ashlar._run_name
