@@ -295,19 +295,51 @@ func (s *Server) asked(session, id string, f func(*Alarm, *Action)) (*Alarm, err
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one := s.sessions[session]
-	cut := strings.LastIndexByte(id, '/')
-	if one == nil || cut < 0 {
+	if one == nil {
 		return nil, errNoAsk
 	}
 	i := slices.IndexFunc(one.asks, func(k ask) bool { return k.ID == id })
-	a := s.alarms[id[:cut]]
-	var n int
-	if _, err := fmt.Sscanf(id[cut+1:], "%d", &n); err != nil || i < 0 || a == nil || n < 0 || n >= len(a.Actions) {
+	a, do := s.actionOf(id)
+	if i < 0 || a == nil {
 		return nil, errNoAsk
 	}
 	one.asks = slices.Delete(one.asks, i, i+1)
-	f(a, &a.Actions[n])
+	f(a, do)
 	return a, nil
+}
+
+// actionOf finds what an ask is for; nil if there is no such alarm. The server is
+// locked.
+func (s *Server) actionOf(id string) (*Alarm, *Action) {
+	alarm, number, _ := strings.Cut(id, "/")
+	a := s.alarms[alarm]
+	n, err := strconv.Atoi(number)
+	if err != nil || a == nil || n < 0 || n >= len(a.Actions) {
+		return nil, nil
+	}
+	return a, &a.Actions[n]
+}
+
+// giveUp takes back asks that nobody will answer any more, and returns their alarms.
+// The server is locked.
+func (s *Server) giveUp(one *session, now time.Time) (alarms []*Alarm) {
+	one.asks = slices.DeleteFunc(one.asks, func(k ask) bool {
+		why := ""
+		switch {
+		case one.hello.Ended:
+			why = "the job ended before it was done"
+		case now.Sub(k.since) > askTime:
+			why = fmt.Sprintf("the job did not do it within %v", askTime)
+		default:
+			return false
+		}
+		if a, do := s.actionOf(k.ID); a != nil {
+			do.Result = why
+			alarms = append(alarms, a)
+		}
+		return true
+	})
+	return alarms
 }
 
 // headBytes is how much of a snapshot is looked at before it is stored.

@@ -232,7 +232,7 @@ func (s *Server) add(ctx context.Context, body samples) (reply, error) {
 		s.engine.forget(body.Session)
 		over = s.clearAll(body.Session, one.hello.Run, now)
 	}
-	one.asks = slices.DeleteFunc(one.asks, func(a ask) bool { return now.Sub(a.since) > askTime })
+	over = append(over, s.giveUp(one, now)...)
 	answer := reply{Stored: one.stored, Ask: append([]ask{}, one.asks...)}
 	hello := one.hello
 	s.mu.Unlock()

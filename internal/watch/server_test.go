@@ -325,6 +325,26 @@ func TestAsk(t *testing.T) {
 	}
 }
 
+// What a job does not do is not under way for ever.
+func TestNoAnswer(t *testing.T) {
+	for _, end := range []bool{false, true} {
+		c, h := newClock(), newTestHub(t, t.TempDir())
+		s := newTestServer(t, h, c, "a: allocated > 1 -> snapshot")
+		hello(t, s, testSession, 0)
+		call(t, s, "/v1/samples", batch(c, testSession, 1, 1))
+		want := "the job ended before it was done"
+		if !end {
+			want = "the job did not do it within 10m0s"
+			c.add(askTime + time.Second)
+		}
+		call(t, s, "/v1/samples", map[string]any{"v": 1, "session": testSession, "samples": []any{}, "end": end})
+		a := newTestServer(t, h, c, "").Status().Alarms
+		if len(a) != 1 || a[0].Actions[0].Result != want {
+			t.Errorf("%+v, want %s", a, want)
+		}
+	}
+}
+
 // Snapshots of jobs are known by their beginnings, compressed or not.
 func TestCheckHead(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/fresh/*.pickle.gz")
