@@ -246,7 +246,7 @@ func TestLeaks(t *testing.T) {
 		t.Errorf("the stack of a weak handle's holder:\n%s", second)
 	}
 	var err *handle.LeakError
-	if !errors.As(tab.Check(), &err) || !strings.Contains(err.Error(), "2 buffers with 5100 bytes") || !strings.Contains(err.Error(), "handle_test.leak ") {
+	if !errors.As(tab.Check(), &err) || !strings.Contains(err.Error(), "2 buffers with 5,100 bytes not released") || !strings.Contains(err.Error(), "handle_test.leak ") {
 		t.Errorf("the error: %v", err)
 	}
 	if err := b.Release(); err != nil {
@@ -260,6 +260,13 @@ func TestLeaks(t *testing.T) {
 	}
 	if err := c.Release(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestLeakOfOne(t *testing.T) {
+	err := &handle.LeakError{Leaks: []handle.Leak{{Addr: 16, Size: 1, Holders: 1}}}
+	if text := err.Error(); !strings.HasPrefix(text, "handle: 1 buffer with 1 byte not released\n  1 byte at 0x10, 1 holder\n") {
+		t.Error(text)
 	}
 }
 

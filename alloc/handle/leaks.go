@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
 // Leak is memory that has holders.
@@ -65,13 +67,13 @@ func (e *LeakError) Error() string {
 		bytes += l.Size
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "handle: %d buffers with %d bytes were not released", len(e.Leaks), bytes)
+	fmt.Fprintf(&text, "handle: %s with %s not released", units.Plural(len(e.Leaks), "buffer"), units.Plural(bytes, "byte"))
 	for i, l := range e.Leaks {
 		if i == maxListed {
 			fmt.Fprintf(&text, "\n  and %d more", len(e.Leaks)-i)
 			break
 		}
-		fmt.Fprintf(&text, "\n  %d bytes at %#x, %d holders", l.Size, l.Addr, l.Holders)
+		fmt.Fprintf(&text, "\n  %s at %#x, %s", units.Plural(l.Size, "byte"), l.Addr, units.Plural(l.Holders, "holder"))
 		for _, s := range l.Stacks {
 			text.WriteString("\n    held by " + strings.ReplaceAll(strings.TrimSpace(s.String()), "\n", "\n            "))
 		}

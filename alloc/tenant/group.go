@@ -47,6 +47,12 @@ type Group struct {
 
 // New makes a group without tenants that reserves at most limit bytes of a device.
 func New(d driver.Driver, limit uint64, o Options) (*Group, error) {
+	switch {
+	case d == nil:
+		return nil, errors.New("tenant: a group needs a driver")
+	case limit == 0:
+		return nil, errors.New("tenant: a limit of 0 leaves nothing to share; give the bytes that the tenants may have together")
+	}
 	g := &Group{dev: d, options: o, now: o.Now, sleep: o.Sleep}
 	g.ledger.limit = limit
 	if g.now == nil {

@@ -320,3 +320,13 @@ func TestRefusalOfThisRequest(t *testing.T) {
 		refused("no idle memory", tenant.AboveLimit, func() (uint64, error) { return b.MallocRevocable(60*mib, 0, func() {}) })
 	}
 }
+
+// A group that could serve nobody is not made.
+func TestNewRefuses(t *testing.T) {
+	if _, err := tenant.New(nil, 400*mib, tenant.Options{}); err == nil || !strings.Contains(err.Error(), "needs a driver") {
+		t.Error(err)
+	}
+	if _, err := tenant.New(sim.New(sim.Config{}), 0, tenant.Options{}); err == nil || !strings.Contains(err.Error(), "limit of 0") {
+		t.Error(err)
+	}
+}

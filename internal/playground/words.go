@@ -140,13 +140,6 @@ func poolName(large bool) string {
 	return "small pool"
 }
 
-func plural(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return units.Count(int64(n)) + " " + one + "s"
-}
-
 func streams(list []uint64) string {
 	text := make([]string, len(list))
 	for i, s := range list {

@@ -72,7 +72,7 @@ func (w *words) noFit(d alloc.NoFit) {
 		w.say(sayNoFit, "the only free block of the %s has %s, too small for %s.", pool, first(d.Largest, d.Rounded), second(d.Largest, d.Rounded))
 	default:
 		w.say(sayNoFit, "%s are free in %s of the %s, but the largest has %s, too small for %s.",
-			units.Size(d.Free), plural(d.Blocks, "block"), pool, first(d.Largest, d.Rounded), second(d.Largest, d.Rounded))
+			units.Size(d.Free), units.Plural(d.Blocks, "block"), pool, first(d.Largest, d.Rounded), second(d.Largest, d.Rounded))
 	}
 	if d.Elsewhere.Size >= d.Rounded {
 		w.say(sayNoFit, "%s is free and large enough, but it belongs to stream %d: work there may still touch it.",
@@ -198,7 +198,7 @@ func (g *game) sayFailure(answer string) {
 	}
 	switch {
 	case m.FreeBytes >= g.oom.Rounded && m.LargestFreeBytes < g.oom.Rounded:
-		text += fmt.Sprintf(", though %s are free, in %s of at most %s", units.Size(m.FreeBytes), plural(m.FreeBlocks, "block"), units.Size(m.LargestFreeBytes))
+		text += fmt.Sprintf(", though %s are free, in %s of at most %s", units.Size(m.FreeBytes), units.Plural(m.FreeBlocks, "block"), units.Size(m.LargestFreeBytes))
 	case m.FreeBytes > 0:
 		text += fmt.Sprintf("; %s of the reserved %s are free", units.Size(m.FreeBytes), units.Size(m.ReservedBytes))
 	case m.ReservedBytes == 0:

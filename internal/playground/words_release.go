@@ -68,7 +68,7 @@ func (w *words) flush() {
 		if p.count == 1 {
 			w.say(sayStranded, "a free block of %s stays: %s.", units.Size(p.bytes), p.why())
 		} else {
-			w.say(sayStranded, "%s, %s in all, stay: %s.", plural(p.count, "free block"), units.Size(p.bytes), p.why())
+			w.say(sayStranded, "%s, %s in all, stay: %s.", units.Plural(p.count, "free block"), units.Size(p.bytes), p.why())
 		}
 		w.stuck = pinned{}
 	}
@@ -95,7 +95,7 @@ func (w *words) collection(d alloc.Collection) {
 		w.say(sayCollection, "%s are reserved, more than %s, %s; but no segment of the large pool is free as a whole.", reserved, threshold, part)
 	default:
 		w.say(sayCollection, "%s are reserved, more than %s, %s: of %s those go that were not used for at least the average time.",
-			reserved, threshold, part, plural(d.Candidates, "free segment"))
+			reserved, threshold, part, units.Plural(d.Candidates, "free segment"))
 	}
 }
 

@@ -126,6 +126,14 @@ func Count(n int64) string {
 	return sign + string(out)
 }
 
+// Plural writes a number of things whose word takes an s: "1 buffer", "18,435 buffers".
+func Plural[N int | uint64](n N, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Count(int64(n)) + " " + one + "s"
+}
+
 func decimals(n, unit uint64) string {
 	return fmt.Sprintf("%.2f", float64(n)/float64(unit))
 }

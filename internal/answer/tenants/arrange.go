@@ -38,6 +38,7 @@ func fitsGuarantee(m *member, _ error, size uint64) bool {
 // asTenants plays the runs as tenants. Each has a device, and so addresses, of its
 // own, as it would have alone; the group counts their bytes.
 func (q *Question) asTenants(limit uint64) (*stage, *tenant.Group, error) {
+	limit = max(limit, 1) // which holds as little as 0
 	g, err := tenant.New(sim.New(sim.Config{TotalMemory: limit}), limit, tenant.Options{})
 	if err != nil {
 		return nil, nil, err

@@ -43,7 +43,7 @@ func (r *Runner) tenant(words []string) error {
 			limit = r.Device.TotalMemory()
 		}
 		if r.seats.group, err = tenant.New(r.Device, limit, tenant.Options{}); err != nil {
-			return err
+			return fmt.Errorf("%w: %w", ErrCommand, err)
 		}
 		r.seats.owner = map[string]*tenant.Tenant{}
 	}
