@@ -46,5 +46,5 @@ func OverflowText(o *whatif.Overflow) string {
 	if s := o.ExtraSeconds; s != nil {
 		text += fmt.Sprintf(", %.0f to %.0f ms more a step", 1000*s.Low, 1000*s.High)
 	}
-	return text + fmt.Sprintf("; a step has %s in the host's memory, %s at most.", units.Size(held), units.Size(o.PeakHost))
+	return text + fmt.Sprintf("; a step puts %s into the host's memory, %s at a time at most.", units.Size(held), units.Size(o.PeakHost))
 }
