@@ -167,7 +167,7 @@ func (a *Allocator) checkBlock(id blockID, sp *streamPool, t *tally) error {
 		}
 	case stateWithheld:
 		t.withheld[sp.id]++
-		if _, listed := a.findWithheld(sp, b.addr); !listed {
+		if _, listed := a.findByAddress(sp.withheld, b.addr); !listed {
 			return fmt.Errorf("withheld, but not in the list")
 		}
 	default:

@@ -248,20 +248,26 @@ func (a *Allocator) unreserve(id blockID) error {
 func (a *Allocator) insertUnmapped(id blockID) {
 	b := &a.blocks[id]
 	b.state = stateUnmapped
-	sp := a.streamPools[b.streamPool]
-	i, _ := a.findUnmapped(sp, b.addr)
-	sp.unmapped = slices.Insert(sp.unmapped, i, id)
+	a.insertByAddress(&a.streamPools[b.streamPool].unmapped, id)
 }
 
 func (a *Allocator) removeUnmapped(id blockID) {
-	b := &a.blocks[id]
-	sp := a.streamPools[b.streamPool]
-	i, _ := a.findUnmapped(sp, b.addr)
-	sp.unmapped = slices.Delete(sp.unmapped, i, i+1)
+	a.removeByAddress(&a.streamPools[a.blocks[id].streamPool].unmapped, id)
 }
 
-func (a *Allocator) findUnmapped(sp *streamPool, addr uint64) (int, bool) {
-	return slices.BinarySearchFunc(sp.unmapped, addr, func(id blockID, addr uint64) int {
+func (a *Allocator) insertByAddress(list *[]blockID, id blockID) {
+	i, _ := a.findByAddress(*list, a.blocks[id].addr)
+	*list = slices.Insert(*list, i, id)
+}
+
+func (a *Allocator) removeByAddress(list *[]blockID, id blockID) {
+	i, _ := a.findByAddress(*list, a.blocks[id].addr)
+	*list = slices.Delete(*list, i, i+1)
+}
+
+// findByAddress returns where in a list by address the block at addr is, or would be.
+func (a *Allocator) findByAddress(list []blockID, addr uint64) (int, bool) {
+	return slices.BinarySearchFunc(list, addr, func(id blockID, addr uint64) int {
 		return cmp.Compare(a.blocks[id].addr, addr)
 	})
 }

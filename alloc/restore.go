@@ -301,7 +301,7 @@ func (r *restorer) appendActive(b Block) {
 func (r *restorer) finish(s *Segment) error {
 	a := r.a
 	if s.Expandable {
-		if i, found := a.findUnmapped(r.sp, s.Address+s.TotalSize); found {
+		if i, found := a.findByAddress(r.sp.unmapped, s.Address+s.TotalSize); found {
 			rest := r.sp.unmapped[i]
 			a.blocks[rest].prev = r.last
 			a.blocks[r.last].next = rest

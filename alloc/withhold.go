@@ -1,7 +1,6 @@
 package alloc
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -157,22 +156,11 @@ func (a *Allocator) giveBackElsewhere(id blockID) {
 func (a *Allocator) insertWithheld(id blockID) {
 	b := &a.blocks[id]
 	b.state = stateWithheld
-	sp := a.streamPools[b.streamPool]
-	i, _ := a.findWithheld(sp, b.addr)
-	sp.withheld = slices.Insert(sp.withheld, i, id)
+	a.insertByAddress(&a.streamPools[b.streamPool].withheld, id)
 }
 
 func (a *Allocator) removeWithheld(id blockID) {
-	b := &a.blocks[id]
-	sp := a.streamPools[b.streamPool]
-	i, _ := a.findWithheld(sp, b.addr)
-	sp.withheld = slices.Delete(sp.withheld, i, i+1)
-}
-
-func (a *Allocator) findWithheld(sp *streamPool, addr uint64) (int, bool) {
-	return slices.BinarySearchFunc(sp.withheld, addr, func(id blockID, addr uint64) int {
-		return cmp.Compare(a.blocks[id].addr, addr)
-	})
+	a.removeByAddress(&a.streamPools[a.blocks[id].streamPool].withheld, id)
 }
 
 // spill serves a request that failed with err by the spiller: it may make room on the

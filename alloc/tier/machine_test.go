@@ -445,7 +445,8 @@ func TestMachine(t *testing.T) {
 				injected += m.dev.injected
 			})
 			t.Logf("%d parked, %d overflowed, %d times broken, %d failures, %d MiB out, %d in", parked, overflowed, broken, injected, moved.BytesOut/mib, moved.BytesIn/mib)
-			if !testing.Short() && (overflowed == 0 || broken == 0 || injected == 0 || moved.BytesIn == 0 || moved.BytesOut == 0) {
+			// The few runs over real bytes may leave something out.
+			if !testing.Short() && !real && (overflowed == 0 || broken == 0 || injected == 0 || moved.BytesIn == 0 || moved.BytesOut == 0) {
 				t.Error("the machine has not tried everything")
 			}
 		})

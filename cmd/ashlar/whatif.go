@@ -150,6 +150,9 @@ func (o *whatifOptions) question() (whatif.Question, error) {
 		EmptyCache: o.empty.EmptyCache, NoCache: o.noCache, Bucket: o.bucket.Bucket, Order: o.order,
 	}
 	if o.host.value != nil {
+		if *o.host.value == 0 {
+			return q, errors.New("--overflow 0 serves nothing: give how much of the host's memory requests may take, such as 64GiB")
+		}
 		q.Overflow = *o.host.value
 	}
 	changes := 0

@@ -31,9 +31,9 @@ func (p *page) overflow(o *whatif.Overflow) {
 func OverflowText(o *whatif.Overflow) string {
 	switch {
 	case !o.Runs:
-		return fmt.Sprintf("%s of host memory do not save the run: a request for %s fails all the same.", units.Size(o.HostBytes), units.Size(o.Failed))
+		return fmt.Sprintf("%s of host memory does not save the run: a request for %s fails all the same.", units.Size(o.HostBytes), units.Size(o.Failed))
 	case o.PeakHost == 0:
-		return "The run passes without host memory."
+		return "With expandable segments, which overflow comes with, the run passes without host memory."
 	}
 	var held uint64
 	for _, h := range o.Holders {
