@@ -29,7 +29,7 @@ type Overflow struct {
 	StepSeconds *float64 `json:"step_seconds"`
 	// Slowdown is how many times longer a step takes; nil if StepSeconds is.
 	Slowdown *Range `json:"slowdown"`
-	// Holders are what a step puts into the host's memory, one after the other or at once, largest first.
+	// Holders are the tensors that a step has in the host's memory, one after the other or at once, largest first.
 	Holders []OverflowHolder `json:"holders"`
 }
 
@@ -39,7 +39,7 @@ type Range struct {
 	High float64 `json:"high"`
 }
 
-// OverflowHolder is what a step puts into the host's memory of one category and call site.
+// OverflowHolder are the tensors of one category and call site that a step has in the host's memory.
 type OverflowHolder struct {
 	Category findings.Category `json:"category"`
 	Site     string            `json:"site"` // empty if the file has no frames for it

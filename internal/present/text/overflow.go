@@ -46,5 +46,5 @@ func OverflowText(o *whatif.Overflow) string {
 	if s := o.ExtraSeconds; s != nil {
 		text += fmt.Sprintf(", %.0f to %.0f ms more a step", 1000*s.Low, 1000*s.High)
 	}
-	return text + fmt.Sprintf("; a step puts %s into the host's memory, %s at a time at most.", units.Size(held), units.Size(o.PeakHost))
+	return text + fmt.Sprintf("; a step has tensors of %s in the host's memory, one after the other or at once; the most that lies there at any time is %s.", units.Size(held), units.Size(o.PeakHost))
 }
