@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/check"
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
@@ -28,6 +30,30 @@ func saveMemory() (end func()) {
 	return func() { debug.SetGCPercent(before) }
 }
 
+// A command takes 256 MiB and twice the bytes of what it read, decompressed. Of
+// these 256 MiB the heap has heapBase: the program itself and stacks need some.
+const heapBase = 208 << 20
+
+// inputBytes is what was read so far.
+var inputBytes atomic.Int64
+
+// limitMemory has garbage collected before the heap is larger than what was read
+// allows for. Files whose events take few bytes would come to more otherwise; with
+// others the heap never gets there. A limit that the user set is left alone.
+func limitMemory(read int64) {
+	if total := inputBytes.Add(read); os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(heapBase + 2*total)
+	}
+}
+
+// liftMemory undoes limitMemory, for work whose tables are larger than that: all
+// its time would go into looking for garbage.
+func liftMemory() {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(math.MaxInt64)
+	}
+}
+
 // readInput reads FILE, or standard input for "-", and finds out what it is.
 // Warnings go to standard error.
 func readInput(ctx context.Context, std stdio, arg string) (*input.Input, error) {
@@ -47,6 +73,9 @@ func readInput(ctx context.Context, std stdio, arg string) (*input.Input, error)
 	})
 	if err != nil {
 		return nil, failed(ctx, err)
+	}
+	if in.Snapshot != nil {
+		limitMemory(in.Snapshot.Bytes)
 	}
 	return in, nil
 }

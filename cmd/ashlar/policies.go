@@ -141,6 +141,7 @@ func (o *policiesOptions) run(ctx context.Context, std stdio, file string, q pol
 	if err != nil {
 		return err
 	}
+	liftMemory()
 	o.whatif.pytorch.apply(f)
 	loaded := run.New(t, recorder.Read(f.Extra))
 	loaded.NoSizes = true

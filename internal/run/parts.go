@@ -75,6 +75,26 @@ func (r *Run) Analysis(ctx context.Context) (*findings.Analysis, error) {
 	})
 }
 
+// Steps returns the steps alone. Where nothing else has asked for the analysis, it
+// and the lifetimes are garbage afterwards: of a large trace they take more memory
+// than its program, and a search needs neither. The error is the context's.
+func (r *Run) Steps(ctx context.Context) (*findings.Steps, error) {
+	return r.steps.get(ctx, func() (*findings.Steps, error) {
+		if r.analysis.ready() || r.lifetimes.ready() {
+			a, err := r.Analysis(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return a.Steps, nil
+		}
+		h, err := r.History(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return findings.New(timeline.NewLifetimes(h.Timeline), r.Annotations()).Steps, nil
+	})
+}
+
 // Findings returns the leaks, the spikes, and what comes and goes in a step. The
 // error is the context's.
 func (r *Run) Findings(ctx context.Context) (*findings.Findings, error) {

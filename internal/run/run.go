@@ -33,6 +33,7 @@ type Run struct {
 	history     lazy[*History]
 	lifetimes   lazy[*timeline.Lifetimes]
 	analysis    lazy[*findings.Analysis]
+	steps       lazy[*findings.Steps]
 	findings    lazy[*findings.Findings]
 	indices     lazy[*Indices]
 }
@@ -43,7 +44,7 @@ func New(t *trace.Trace, facts *recorder.Facts) *Run {
 		Trace: t, Facts: facts,
 		start: newLazy[*start.State](), annotations: newLazy[*timeline.Annotations](), outline: newLazy[*timeline.Timeline](),
 		verified: newLazy[*verify.Verified](), history: newLazy[*History](),
-		lifetimes: newLazy[*timeline.Lifetimes](), analysis: newLazy[*findings.Analysis](), findings: newLazy[*findings.Findings](),
+		lifetimes: newLazy[*timeline.Lifetimes](), analysis: newLazy[*findings.Analysis](), steps: newLazy[*findings.Steps](), findings: newLazy[*findings.Findings](),
 		indices: newLazy[*Indices](),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -118,5 +119,30 @@ func TestStartIsShared(t *testing.T) {
 	}
 	if v.Start != r.Start() || r.Start().Kind != start.Rebuilt || r.Outline().Start != r.Start() {
 		t.Errorf("start %s, verified with %s", r.Start().Kind, v.Start.Kind)
+	}
+}
+
+// Asking for the steps alone keeps no lifetimes, and does not make them again where
+// they are kept.
+func TestStepsAlone(t *testing.T) {
+	trace := open(t, "snapshots/gpt2_fixed-tight-default")
+	r := New(trace, nil)
+	alone, err := r.Steps(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made := r.Made(); made.Lives != 0 || made.Analysis != 0 || len(alone.List) == 0 {
+		t.Errorf("%d steps, made: %+v", len(alone.List), made)
+	}
+	a, err := r.Analysis(t.Context())
+	if err != nil || !slices.Equal(a.Steps.List, alone.List) {
+		t.Errorf("%v: other steps: %v and %v", err, a.Steps.List, alone.List)
+	}
+	r = New(trace, nil)
+	if a, err = r.Analysis(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := r.Steps(t.Context()); err != nil || kept != a.Steps {
+		t.Errorf("%v: the steps were looked for again", err)
 	}
 }

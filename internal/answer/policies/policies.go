@@ -99,11 +99,11 @@ func Ask(ctx context.Context, r *run.Checked, q Question) (*Answer, error) {
 	if err := r.Program.Runnable(q.conditions(settings.Default())); err != nil {
 		return nil, err
 	}
-	analysis, err := r.Analysis(ctx)
+	steps, err := r.Steps(ctx)
 	if err != nil {
 		return nil, err
 	}
-	a := &asked{Question: &q, course: newCourse(r.Program, analysis.Steps.Ranges()), run: r}
+	a := &asked{Question: &q, course: newCourse(r.Program, steps.Ranges()), run: r}
 	if len(a.steps) == 0 {
 		a.noSteps = "the recording shows no steps"
 	}

@@ -51,11 +51,11 @@ type Trial struct {
 // Try tries the settings of a batch on a run, on so many cores; 0 is all. When the
 // context ends, the trials that are missing are not good.
 func (b *Batch) Try(ctx context.Context, of *run.Checked, workers int) ([]Trial, error) {
-	a, err := of.Analysis(ctx)
+	steps, err := of.Steps(ctx)
 	if err != nil {
 		return nil, err
 	}
-	warmFrom := vary.WarmFrom(of.Program, a.Steps.Ranges())
+	warmFrom := vary.WarmFrom(of.Program, steps.Ranges())
 	on := &course{
 		lower: b.Lower, limit: b.Limit, total: b.DeviceMemory, unit: step,
 		make: func() (*replay.Program, int) { return of.Program, warmFrom },

@@ -16,13 +16,13 @@ import (
 // [replay.Program.PeakLive]. A share of the device among the settings is left out:
 // limits take its place.
 func Measure(ctx context.Context, of *run.Checked, s settings.Settings, memory, lower uint64) (*Candidate, error) {
-	a, err := of.Analysis(ctx)
+	steps, err := of.Steps(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s.PerProcessMemoryFraction = 1
 	c := &Candidate{Settings: s}
-	warmFrom := vary.WarmFrom(of.Program, a.Steps.Ranges())
+	warmFrom := vary.WarmFrom(of.Program, steps.Ranges())
 	on := &course{lower: lower, total: memory, unit: step, make: func() (*replay.Program, int) { return of.Program, warmFrom }}
 	return c, on.open(new(atomic.Int64)).describe(ctx, c)
 }

@@ -137,11 +137,11 @@ type search struct {
 // returns what is known so far; the error is then the context's, and the Result
 // may be nil.
 func Search(ctx context.Context, of *run.Checked, o Options) (*Result, error) {
-	a, err := of.Analysis(ctx)
+	steps, err := of.Steps(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return searchSteps(ctx, of.Program, a.Steps.Ranges(), o)
+	return searchSteps(ctx, of.Program, steps.Ranges(), o)
 }
 
 // searchSteps searches for the best settings of a program with these steps.

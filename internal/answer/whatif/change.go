@@ -68,12 +68,12 @@ func (q *Question) trials(ctx context.Context, r *run.Checked) ([]trial, []Chang
 	}
 	changes := []Change{}
 	if q.Bucket.Text != "" || q.Order {
-		a, err := r.Analysis(ctx)
+		steps, err := r.Steps(ctx)
 		if err != nil {
 			return nil, nil, nil, err
 		}
 		if q.Bucket.Text != "" {
-			changed, note, err := q.Bucket.apply(p, a.Steps.List)
+			changed, note, err := q.Bucket.apply(p, steps.List)
 			if err != nil {
 				return nil, nil, nil, err
 			}
@@ -81,7 +81,7 @@ func (q *Question) trials(ctx context.Context, r *run.Checked) ([]trial, []Chang
 			add(trial{program: changed, change: &Change{Kind: ChangeBucket, Value: q.Bucket.Text}})
 		}
 		if q.Order {
-			changed, note, err := longLivedFirst(p, a.Steps.List)
+			changed, note, err := longLivedFirst(p, steps.List)
 			if err != nil {
 				return nil, nil, nil, err
 			}

@@ -53,11 +53,11 @@ func (c EmptyCache) apply(ctx context.Context, r *run.Checked) (*replay.Program,
 	p := r.Program
 	var events []int
 	if c.kind != "none" {
-		a, err := r.Analysis(ctx)
+		steps, err := r.Steps(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
-		if events, err = c.events(a.Steps.List); err != nil {
+		if events, err = c.events(steps.List); err != nil {
 			return nil, nil, err
 		}
 	}
