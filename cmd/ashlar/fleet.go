@@ -117,12 +117,14 @@ is adding it once. What the recorder wrote into a file (run, attempt, rank, worl
 commit, tags) is known; flags win over it.
 
 Of a folder everything below it is taken. What is left out is named: files that are
-none of these, names that begin with a dot, links to other folders. A file that was
-named and is none of these is refused; one that is damaged is taken, and ashlar fleet
-status says so. A file that is known keeps its run, commit and tags.
+none of these, tables of results (.jsonl, .ndjson, .csv, .tsv), names that begin with
+a dot, links to other folders. A file that was named and is none of these is refused;
+one that is damaged is taken, and ashlar fleet status says so. A file that is known
+keeps its run, commit and tags; if it has moved, or its bytes in the store are
+damaged, they are taken anew.
 
 Exit status: 0 all files are in the fleet; 2 one was refused, a flag is wrong, or
-the store cannot be used.`,
+the store cannot be used. What was added before that stays, and is counted.`,
 		Example: "  ashlar fleet add snapshots/ --run llama-7b --commit $(git rev-parse HEAD)\n" +
 			"  ashlar fleet add --by-path /shared/run7/*.pickle --tag cluster=a",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -142,7 +144,7 @@ the store cannot be used.`,
 	addJSONFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Tags = tags
-		files, skipped, err := fleet.Below(args)
+		files, skipped, refused, err := fleet.Below(args)
 		if err != nil {
 			return failure{err}
 		}
@@ -151,15 +153,16 @@ the store cannot be used.`,
 			p := startProgress(std, len(files), "files added")
 			added, err := st.Add(cmd.Context(), files, o, func(done int) { p.update(done, len(files)) })
 			p.stop()
-			if err != nil {
+			added.Skipped, added.Refused = append(added.Skipped, skipped...), append(added.Refused, refused...)
+			// What was added before an error stays, so it is said.
+			said := printAnswer(std, asJSON, added, func(w io.Writer) error { return text.FleetAdded(w, &added, std.style()) })
+			switch {
+			case err != nil:
 				return failure{err}
+			case said == nil && len(added.Refused) > 0:
+				return status(exitInput)
 			}
-			added.Skipped = append(added.Skipped, skipped...)
-			err = printAnswer(std, asJSON, added, func(w io.Writer) error { return text.FleetAdded(w, &added, std.style()) })
-			if err == nil && len(added.Refused) > 0 {
-				err = status(exitInput)
-			}
-			return err
+			return said
 		})
 	}
 	return cmd

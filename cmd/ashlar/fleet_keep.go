@@ -21,8 +21,8 @@ func newFleetRedo(std stdio) *cobra.Command {
 		Use:   "redo",
 		Short: "Analyse files again whose answers are of an earlier version, or that failed",
 		Long: `Redo puts files into the queue that this version of ashlar has not analysed: those
-with answers of an earlier version, those without any, and those that failed or were
-set aside. Questions whose answers did not change from one version to the next are
+with answers of an earlier version, those without any or with damaged ones, and those
+that failed or were set aside. Questions whose answers did not change from one version to the next are
 not asked again.
 
 Exit status: 0 done; 2 the store cannot be used.`,
@@ -38,7 +38,7 @@ Exit status: 0 done; 2 the store cannot be used.`,
 				return failure{err}
 			}
 			return printAnswer(std, asJSON, fleet.Requeued{Queued: n}, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "%s files are analysed again when workers run\n", count(n))
+				_, err := fmt.Fprintf(w, "%s analysed again when workers run\n", text.Plural(n, "file is", "files are"))
 				return err
 			})
 		})
@@ -55,9 +55,11 @@ func newFleetCheck(std stdio) *cobra.Command {
 		Use:   "check",
 		Short: "Hash every part of every file again, and look for missing answers",
 		Long: `Check reads all that the fleet has stored: every part of every file is hashed
-again, every answer is read, and every file has to have its answers.
+again, every answer is read, and every file has to have its answers. What waits for a
+worker is counted, and is not wrong.
 
-Exit status: 0 all is well; 1 something is wrong; 2 the store cannot be used.`,
+Exit status: 0 all is well; 1 something is wrong, or a file has no answers yet; 2 the
+store cannot be used.`,
 		Example: "  ashlar fleet check --json",
 		Args:    noWatchArguments,
 	}
@@ -73,7 +75,7 @@ Exit status: 0 all is well; 1 something is wrong; 2 the store cannot be used.`,
 				return failure{err}
 			}
 			err = printAnswer(std, asJSON, c, func(w io.Writer) error { return text.FleetChecked(w, c, std.style()) })
-			if err == nil && len(c.Wrong) > 0 {
+			if err == nil && len(c.Wrong)+c.Waiting+c.Damaged > 0 {
 				err = status(exitBad)
 			}
 			return err
@@ -114,7 +116,7 @@ the store cannot be used.`,
 				return failure{err}
 			}
 			return printAnswer(std, asJSON, removed, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "%s files removed\n", count(len(removed.Removed)))
+				_, err := fmt.Fprintf(w, "%s removed\n", text.Plural(len(removed.Removed), "file", "files"))
 				return err
 			})
 		})

@@ -45,7 +45,8 @@ func TestFleetWrong(t *testing.T) {
 		{"add --tag x " + file + " --dir " + store, "KEY=VALUE"},
 		{"add " + filepath.Join(dir, "*.none") + " --dir " + store, "no file matches"},
 		{"ranks none --dir " + store, "none"},
-		{"rm 123456 --dir " + store, "0 files"},
+		{"rm 123456 --dir " + store, "no file has a hash"},
+		{"rm 0 --dir " + store, "too short for a hash"},
 		{"serve --listen 0.0.0.0:0 --dir " + store, "other machines"},
 		{"serve --cert " + file + " --dir " + store, "--listen"},
 		{"work -j 0 --dir " + store, "-j 0"},
@@ -85,10 +86,10 @@ func TestFleetAdd(t *testing.T) {
 		}
 	}
 	code, stdout, _ := fleetCommand(t, "check", "--dir", filepath.Join(dir, "store"))
-	if code != exitBad || !strings.Contains(stdout, "1 wrong") {
+	if code != exitBad || !strings.Contains(stdout, "0 wrong") || !strings.Contains(stdout, "waiting: 1 file ") {
 		t.Errorf("a file without answers: status %d, %q", code, stdout)
 	}
-	if code, stdout, _ := fleetCommand(t, "rm", "--run", "r", "--dir", filepath.Join(dir, "store")); code != exitOK || stdout != "1 files removed\n" {
+	if code, stdout, _ := fleetCommand(t, "rm", "--run", "r", "--dir", filepath.Join(dir, "store")); code != exitOK || stdout != "1 file removed\n" {
 		t.Errorf("status %d, %q", code, stdout)
 	}
 	if code, stdout, _ := fleetCommand(t, "check", "--dir", filepath.Join(dir, "store")); code != exitOK {
@@ -145,7 +146,18 @@ func TestFleetAddFolder(t *testing.T) {
 	if code, stdout, _ := fleetCommand(t, "query", "--json", "--dir", store); code != exitOK || !strings.Contains(stdout, "2 files wait") {
 		t.Errorf("status %d, %q", code, stdout)
 	}
-	if code, _, stderr := fleetCommand(t, "add", "--dir", store, filepath.Join(from, ".hidden", "none"), t.TempDir()); code != exitInput || strings.Count(stderr, "\n") != 1 {
-		t.Errorf("status %d, %q", code, stderr)
+	if code, stdout, _ := fleetCommand(t, "add", "--dir", store, filepath.Join(from, "none*"), t.TempDir(), from); code != exitInput || !strings.Contains(stdout, "0 added, 2 known already, 2 refused, 3 skipped") {
+		t.Errorf("status %d, %q", code, stdout)
+	}
+	if code, stdout, _ := fleetCommand(t, "add", "--dir", store, filepath.Join(dir, "fr*")); code != exitOK || !strings.Contains(stdout, "2 known already") {
+		t.Errorf("a pattern for a folder: status %d, %q", code, stdout)
+	}
+	for name, data := range map[string]string{"empty": "", "binary": "\x01\x02\xff\xfe\x00\x11", "table.jsonl": `{"error": "CUDA out of memory. Tried to allocate 2.00 GiB."}`} {
+		if err := os.WriteFile(filepath.Join(from, name), []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a := add(); a.Known != 2 || len(a.Skipped) != 6 || len(a.Refused) != 0 {
+		t.Errorf("%+v", a)
 	}
 }

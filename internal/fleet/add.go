@@ -43,19 +43,23 @@ type Refused struct {
 
 // Add adds files. One that cannot be used is refused; an error is that of the
 // store, and what was added before it stays.
-func (st *Store) Add(ctx context.Context, files []Path, o AddOptions, progress func(done int)) (Added, error) {
-	out := Added{Refused: []Refused{}, Skipped: []Refused{}, Notes: []string{}}
-	differs := 0
+func (st *Store) Add(ctx context.Context, files []Path, o AddOptions, progress func(done int)) (out Added, err error) {
+	out = Added{Refused: []Refused{}, Skipped: []Refused{}, Notes: []string{}}
+	differs, mended := 0, 0
+	defer func() { out.note(differs, mended) }()
 	for i, path := range files {
 		added, err := st.addFile(ctx, path.Name, o)
 		var refusal *refusal
-		var other *input.OtherFileError
-		if errors.Is(err, errOtherFacts) {
+		switch {
+		case errors.Is(err, errOtherFacts):
 			differs++
+			err = nil
+		case errors.Is(err, errMended):
+			mended++
 			err = nil
 		}
 		switch {
-		case path.Found && errors.As(err, &other):
+		case path.Found && input.IsOther(err):
 			out.Skipped = append(out.Skipped, Refused{path.Name, "it is no snapshot, dump or message"})
 		case errors.As(err, &refusal):
 			out.Refused = append(out.Refused, Refused{path.Name, refusal.Error()})
@@ -68,14 +72,26 @@ func (st *Store) Add(ctx context.Context, files []Path, o AddOptions, progress f
 		}
 		progress(i + 1)
 	}
-	if differs > 0 {
-		out.Notes = append(out.Notes, fmt.Sprintf("%s known with another run, commit or tag, which stays: remove it (ashlar fleet rm), then add it again", count(differs, "file is", "files are")))
-	}
 	return out, nil
 }
 
-// errOtherFacts says that a file is known, but not as the caller describes it.
-var errOtherFacts = errors.New("the file is known with another run, commit or tag")
+// note says what else became of files that were known.
+func (a *Added) note(differs, mended int) {
+	if differs > 0 {
+		a.Notes = append(a.Notes, fmt.Sprintf("%s known with another run, commit or tag, which stays: remove it (ashlar fleet rm), then add it again", count(differs, "file is", "files are")))
+	}
+	if mended > 0 {
+		a.Notes = append(a.Notes, count(mended, "file that was known could not be read any more and has", "files that were known could not be read any more and have")+" its bytes again")
+	}
+}
+
+// What there may be to say of a file that is known.
+var (
+	// errOtherFacts says that the caller describes it in another way.
+	errOtherFacts = errors.New("the file is known with another run, commit or tag")
+	// errMended says that its bytes had gone, and are there again.
+	errMended = errors.New("the file is known, and had lost its bytes")
+)
 
 func count(n int, one, many string) string {
 	if n == 1 {
@@ -86,7 +102,7 @@ func count(n int, one, many string) string {
 
 // AddOne adds a file if it is not in the fleet, and returns its hash.
 func (st *Store) AddOne(ctx context.Context, path string) (hash string, err error) {
-	if _, err := st.addFile(ctx, path, AddOptions{}); err != nil && !errors.Is(err, errOtherFacts) {
+	if _, err := st.addFile(ctx, path, AddOptions{}); err != nil && !errors.Is(err, errOtherFacts) && !errors.Is(err, errMended) {
 		return "", err
 	}
 	hash, _, err = hashFile(path)
@@ -120,7 +136,7 @@ func (st *Store) addFile(ctx context.Context, path string, o AddOptions) (added 
 			return false, &refusal{err}
 		}
 	}
-	if known, err := st.known(ctx, f); known || err != nil {
+	if known, err := st.known(ctx, f, path); known || err != nil {
 		return false, err
 	}
 	if !o.ByPath {
@@ -159,16 +175,24 @@ func (st *Store) AddAlarm(ctx context.Context, s watch.StoredSnapshot) error {
 	return err
 }
 
-// known reports whether the fleet has a file. If whoever added it was cut off
-// before the queue had it, that is made up for. The error is errOtherFacts if it is
-// described in another way.
-func (st *Store) known(ctx context.Context, f *File) (bool, error) {
+// known reports whether the fleet has a file, which the caller has at a path. If
+// whoever added it was cut off before the queue had it, that is made up for. The
+// error is errOtherFacts if it is described in another way, and errMended if its
+// bytes had gone.
+func (st *Store) known(ctx context.Context, f *File, path string) (bool, error) {
 	was, err := st.file(ctx, f.Hash)
 	switch {
 	case errors.Is(err, hub.ErrNone):
 		return false, nil
 	case err != nil:
 		return false, err
+	}
+	lost, err := st.lost(ctx, was)
+	if err != nil {
+		return true, err
+	}
+	if lost {
+		return true, st.mend(ctx, was, f, path)
 	}
 	row, err := read[Row](ctx, st.rows, rowSubject(f.Hash))
 	if errors.Is(err, hub.ErrNone) {

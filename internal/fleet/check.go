@@ -7,7 +7,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/internal/hub"
@@ -18,6 +20,8 @@ type Checked struct {
 	Files   int     `json:"files"`
 	Bytes   int64   `json:"bytes"` // that were hashed again
 	Results int     `json:"results"`
+	Waiting int     `json:"waiting"` // files that no worker has analysed yet
+	Damaged int     `json:"damaged"` // descriptions and rows in the store that cannot be read
 	Wrong   []Wrong `json:"wrong"`
 }
 
@@ -35,15 +39,11 @@ func (st *Store) Check(ctx context.Context) (*Checked, error) {
 	if err != nil {
 		return nil, err
 	}
-	have := map[string]error{}
-	err = st.results.Each(ctx, 0, func(m hub.Message) error {
-		have[m.Subject] = st.checkResult(ctx, m)
-		c.Results++
-		return ctx.Err()
-	})
+	answered, err := st.answered(ctx, true)
 	if err != nil {
 		return nil, err
 	}
+	c.Results, c.Damaged = len(answered), x.lostFiles+x.lostRows
 	for hash, f := range x.files {
 		c.Files++
 		n, err := st.checkBytes(ctx, &f.File)
@@ -51,8 +51,16 @@ func (st *Store) Check(ctx context.Context) (*Checked, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if err == nil {
-			err = x.checkResults(hash, have)
+		row, ok := x.rows[hash]
+		switch {
+		case err != nil:
+			st.markDamaged(ctx, hash)
+		case !ok:
+			c.Waiting++
+		case row.versions != versions():
+			err = errors.New("it was analysed by an earlier version: ashlar fleet redo renews that, when workers run")
+		default:
+			err = answered.all(hash)
 		}
 		if err != nil {
 			c.Wrong = append(c.Wrong, Wrong{hash, f.Name, err.Error()})
@@ -60,6 +68,43 @@ func (st *Store) Check(ctx context.Context) (*Checked, error) {
 	}
 	slices.SortFunc(c.Wrong, func(a, b Wrong) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Hash, b.Hash)) })
 	return c, nil
+}
+
+// answered is what is wrong with each result that is there, by its subject; nil for
+// most of them.
+type answered map[string]error
+
+// answered looks which results are there, and whether each can be read: of all of
+// them, or of those alone that a stream does not check itself.
+func (st *Store) answered(ctx context.Context, all bool) (answered, error) {
+	have := answered{}
+	err := st.results.Each(ctx, 0, func(m hub.Message) error {
+		have[m.Subject] = nil
+		if all || len(m.Data) > 0 && m.Data[0] == storedObject {
+			have[m.Subject] = st.checkResult(ctx, m)
+		}
+		return ctx.Err()
+	})
+	return have, err
+}
+
+// all looks whether a file has all its answers.
+func (a answered) all(hash string) error {
+	for _, q := range questions {
+		err, ok := a[q.subject(hash)]
+		switch {
+		case !ok:
+			return damagedAnswer(q)
+		case err != nil:
+			return fmt.Errorf("%w (%w)", damagedAnswer(q), err)
+		}
+	}
+	return nil
+}
+
+// damagedAnswer says that an answer is not there though the row says that it was.
+func damagedAnswer(q question) error {
+	return errors.New("its answer of " + q.name + " is damaged: ashlar fleet redo asks again, when workers run")
 }
 
 // checkResult reads a result, unless it says that there is none.
@@ -80,7 +125,10 @@ func (st *Store) checkBytes(ctx context.Context, f *File) (int64, error) {
 	if f.Path != "" {
 		hash, n, err := hashFile(f.Path)
 		if err == nil && hash != f.Hash {
-			err = errors.New("the file has changed since it was added")
+			err = errors.New("the file has changed since it was added: add it again from where it is unchanged")
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%s is not there any more: add the file again from where it is now", f.Path)
 		}
 		return n, err
 	}
@@ -89,33 +137,15 @@ func (st *Store) checkBytes(ctx context.Context, f *File) (int64, error) {
 		if f.Alarm != "" {
 			return 0, nil
 		}
-		err = errors.New("its bytes are not in the store: remove it, and add it again")
+		err = errors.New("its bytes are not in the store: add the file again")
 	}
 	if err != nil {
 		return 0, err
 	}
 	h := sha256.New()
 	n, err := io.Copy(h, r)
-	if err == nil && hex.EncodeToString(h.Sum(nil)) != f.Hash {
-		err = errors.New("its bytes are damaged: remove it, and add it again")
+	if errors.Is(err, hub.ErrDamaged) || err == nil && hex.EncodeToString(h.Sum(nil)) != f.Hash {
+		err = errors.New("its bytes in the store are damaged: add the file again")
 	}
 	return n, err
-}
-
-// checkResults looks whether a file has all its answers.
-func (x *Index) checkResults(hash string, have map[string]error) error {
-	row, ok := x.rows[hash]
-	if !ok || row.versions != versions() {
-		return errors.New("it has not been analysed by this version: ashlar fleet redo does it, when workers run")
-	}
-	for _, q := range questions {
-		err, ok := have[q.subject(hash)]
-		if !ok {
-			err = errors.New("it has no answer of " + q.name)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

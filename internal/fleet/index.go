@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -29,9 +28,11 @@ type Index struct {
 	files    map[string]*indexFile
 	rows     map[string]indexRow
 	rowCount int // messages, of all versions
-	nextFile uint64
-	nextRow  uint64
-	entries  []answers.Entry // nil when they are to be made anew
+	// Messages that the store counts and cannot read: they are damaged.
+	lostFiles, lostRows int
+	nextFile            uint64
+	nextRow             uint64
+	entries             []answers.Entry // nil when they are to be made anew
 }
 
 // indexFile is a file, and when the store got it by the store's own clock.
@@ -70,18 +71,27 @@ func (x *Index) Refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if files.Messages < uint64(len(x.files)) || rows.Messages < uint64(x.rowCount) { // some were removed
+	if files.Messages < uint64(len(x.files)+x.lostFiles) || rows.Messages < uint64(x.rowCount+x.lostRows) { // some were removed
 		return x.readAll(ctx)
 	}
 	return nil
 }
 
+// readAll reads everything anew, and finds out what cannot be read.
 func (x *Index) readAll(ctx context.Context) error {
 	x.files, x.rows, x.rowCount, x.nextFile, x.nextRow, x.entries = map[string]*indexFile{}, map[string]indexRow{}, 0, 0, 0, nil
-	if err := x.read(ctx); err != nil {
+	x.lostFiles, x.lostRows = 0, 0
+	files, err := x.store.files.State(ctx)
+	rows, err2 := x.store.rows.State(ctx)
+	if err = errors.Join(err, err2); err == nil {
+		err = x.read(ctx)
+	}
+	if err != nil {
 		x.files = nil
 		return err
 	}
+	x.lostFiles = max(0, int(files.Messages)-len(x.files))
+	x.lostRows = max(0, int(rows.Messages)-x.rowCount)
 	return nil
 }
 
@@ -101,7 +111,7 @@ func (x *Index) read(ctx context.Context) error {
 		x.nextRow, x.entries = m.Seq+1, nil
 		x.rowCount++
 		hash, of, _ := strings.Cut(m.Subject, "_")
-		if old, ok := x.rows[hash]; newer(of) || ok && old.versions == versions() {
+		if old, ok := x.rows[hash]; newer(of) || ok && old.versions == versions() && of != versions() {
 			return nil
 		}
 		row := indexRow{versions: of, time: m.Time}
@@ -170,23 +180,26 @@ func (x *Index) Open(ctx context.Context, hash string) (*input.Input, error) {
 	}
 	r, err := x.store.open(ctx, &f.File)
 	if errors.Is(err, hub.ErrNone) {
-		return nil, fmt.Errorf("%s is not in the store any more", f.Name)
+		return nil, fmt.Errorf("%s (%.12s) is not in the store any more: add the file again", f.Name, hash)
 	}
 	if err != nil {
 		return nil, err
 	}
-	temp, err := os.CreateTemp("", "ashlar-fleet-")
+	temp, err := newTemp()
 	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(temp.Name())
-	defer temp.Close()
-	if _, err := io.Copy(temp, r); err != nil {
+	defer temp.close()
+	if _, err := io.Copy(temp.file, r); err != nil {
+		if errors.Is(err, hub.ErrDamaged) {
+			x.store.markDamaged(ctx, hash)
+			err = fmt.Errorf("%s (%.12s): its bytes in the store are damaged: add the file again", f.Name, hash)
+		}
 		return nil, err
 	}
-	in, err := input.Open(ctx, temp.Name(), input.Options{})
+	in, err := input.Open(ctx, temp.path, input.Options{})
 	if err != nil {
-		return nil, err
+		return nil, errors.New(strings.ReplaceAll(err.Error(), temp.path, f.Name))
 	}
 	in.Name = f.Name
 	if in.Snapshot != nil {

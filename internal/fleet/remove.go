@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -45,14 +46,14 @@ func (x *Index) Find(names []string, run string) ([]string, error) {
 		return nil, fmt.Errorf("no file is of the run %q: ashlar fleet query --group-by run lists them", run)
 	}
 	for _, name := range names {
-		var matches []string
-		for hash := range x.files {
-			if len(name) >= leastHash && strings.HasPrefix(hash, strings.ToLower(name)) {
-				matches = append(matches, hash)
-			}
-		}
-		if len(matches) != 1 {
-			return nil, fmt.Errorf("%d files have a hash that begins with %q: give at least %d digits of one, as ashlar fleet query --show hash,file shows it", len(matches), name, leastHash)
+		matches := x.byHash(name)
+		switch {
+		case len(name) < leastHash:
+			return nil, fmt.Errorf("%q is too short for a hash: give at least %d digits of one, as ashlar fleet query --show hash,file shows it", name, leastHash)
+		case len(matches) == 0:
+			return nil, fmt.Errorf("no file has a hash that begins with %q: ashlar fleet query --show hash,file shows them", name)
+		case len(matches) > 1:
+			return nil, fmt.Errorf("%d files have a hash that begins with %q: give more digits of one, as ashlar fleet query --show hash,file shows it", len(matches), name)
 		}
 		found[matches[0]] = true
 	}
@@ -62,6 +63,46 @@ func (x *Index) Find(names []string, run string) ([]string, error) {
 	}
 	slices.Sort(hashes)
 	return hashes, nil
+}
+
+// byHash returns the hashes that begin so. The caller has the lock.
+func (x *Index) byHash(begin string) (matches []string) {
+	if len(begin) < leastHash {
+		return nil
+	}
+	for hash := range x.files {
+		if strings.HasPrefix(hash, strings.ToLower(begin)) {
+			matches = append(matches, hash)
+		}
+	}
+	return matches
+}
+
+// FindOne returns the hash of the one file that a text names: by the beginning of
+// its hash, by the name under which it was added, or by the end of that name, from
+// a slash on. It is empty if no file is meant, perhaps since the text is a run.
+func (x *Index) FindOne(text string) (hash string, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	matches := x.byHash(text)
+	if len(matches) == 0 {
+		exact := false
+		for hash, f := range x.files {
+			switch name := filepath.ToSlash(f.Name); {
+			case f.Name == text && !exact:
+				exact, matches = true, []string{hash}
+			case f.Name == text, !exact && strings.HasSuffix(name, "/"+filepath.ToSlash(text)):
+				matches = append(matches, hash)
+			}
+		}
+	}
+	switch len(matches) {
+	case 0:
+		return "", nil
+	case 1:
+		return matches[0], nil
+	}
+	return "", fmt.Errorf("%d files are called %s or have a hash that begins so: give more digits of a hash, as ashlar fleet query --show hash,file shows it", len(matches), text)
 }
 
 // Remove removes a file and its answers. A file that is on shared storage stays
@@ -92,13 +133,18 @@ func (st *Store) forget(ctx context.Context, hash string) error {
 			err = errors.Join(err, e)
 		}
 	}
-	return errors.Join(err, st.strikes.Purge(ctx, hash, 0), st.strikes.Purge(ctx, begunSubject(hash), 0))
+	return errors.Join(err, st.strikes.Purge(ctx, hash, 0), st.strikes.Purge(ctx, begunSubject(hash), 0), st.strikes.Purge(ctx, damagedSubject(hash), 0))
 }
 
 // Redo has files analysed again: those with answers of an earlier version only,
-// those without any, and those that failed or were set aside. It returns how many.
+// those without any or with some that cannot be read, and those that failed or were
+// set aside. It returns how many.
 func (st *Store) Redo(ctx context.Context) (int, error) {
 	x, err := NewIndex(ctx, st)
+	if err != nil {
+		return 0, err
+	}
+	answered, err := st.answered(ctx, false)
 	if err != nil {
 		return 0, err
 	}
@@ -106,7 +152,7 @@ func (st *Store) Redo(ctx context.Context) (int, error) {
 	for hash := range x.files {
 		row, ok := x.rows[hash]
 		if ok && row.versions == versions() {
-			if row.Error == "" {
+			if row.Error == "" && answered.all(hash) == nil {
 				continue
 			}
 			if err := st.forget(ctx, hash); err != nil {
@@ -132,22 +178,29 @@ func (st *Store) retain(ctx context.Context, x *Index, r Retention) error {
 	if r.Keep == 0 && r.MaxDisk == 0 {
 		return nil
 	}
-	for _, f := range x.oldestFirst() {
-		old := r.Keep > 0 && st.now().Sub(f.time) > r.Keep
-		if !old {
-			disk, err := st.disk(ctx)
-			if err != nil {
-				return err
-			}
-			if r.MaxDisk == 0 || uint64(disk) <= r.MaxDisk {
-				return nil
-			}
-		}
-		if err := st.Remove(ctx, f.Hash); err != nil {
+	files := x.oldestFirst()
+	for len(files) > 0 && r.Keep > 0 && st.now().Sub(files[0].time) > r.Keep {
+		if err := st.Remove(ctx, files[0].Hash); err != nil {
 			return err
 		}
+		files = files[1:]
 	}
-	return nil
+	if r.MaxDisk == 0 {
+		return nil
+	}
+	disk, err := st.disk(ctx)
+	if err != nil || disk <= r.MaxDisk {
+		return err
+	}
+	lost, err := st.objects.Lost(ctx) // no removal frees it
+	for err == nil && len(files) > 0 && disk-min(disk, lost) > r.MaxDisk {
+		if err := st.Remove(ctx, files[0].Hash); err != nil {
+			return err
+		}
+		files = files[1:]
+		disk, err = st.disk(ctx)
+	}
+	return err
 }
 
 // oldestFirst returns the files in the order in which the store got them.

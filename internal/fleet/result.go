@@ -130,9 +130,12 @@ func (st *Store) commitDocument(ctx context.Context, subject string, d Document)
 	return nil
 }
 
-// document reads an answer, or returns [hub.ErrNone].
+// document reads an answer of a file that has a row.
 func (st *Store) document(ctx context.Context, hash string, q question) ([]byte, error) {
 	m, err := st.results.Last(ctx, q.subject(hash))
+	if errors.Is(err, hub.ErrNone) {
+		return nil, fmt.Errorf("%.12s: %w", hash, damagedAnswer(q))
+	}
 	if err != nil {
 		return nil, err
 	}

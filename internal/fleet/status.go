@@ -13,11 +13,12 @@ import (
 // Status is how the fleet is.
 type Status struct {
 	Files    int   `json:"files"`
-	Analysed int   `json:"analysed"` // have results of this version
+	Analysed int   `json:"analysed"` // have results of this version; those that failed not included
 	Outdated int   `json:"outdated"` // have results of an earlier one: ashlar fleet redo renews them
 	Failed   int   `json:"failed"`   // could not be analysed, those set aside included
 	Waiting  int   `json:"waiting"`  // in the queue
 	Taken    int   `json:"taken"`    // by a worker
+	Damaged  int   `json:"damaged"`  // descriptions and rows in the store that cannot be read
 	Bytes    int64 `json:"bytes"`    // of the files that were copied
 	Disk     int64 `json:"disk_bytes"`
 
@@ -42,9 +43,11 @@ func (x *Index) status(ctx context.Context) (*Status, error) {
 		return nil, err
 	}
 	s.Waiting, s.Taken = queue.Waiting, queue.Taken
-	if s.Disk, err = x.store.disk(ctx); err != nil {
+	disk, err := x.store.disk(ctx)
+	if err != nil {
 		return nil, err
 	}
+	s.Disk = int64(disk)
 	err = x.store.workers.Each(ctx, 0, func(m hub.Message) error {
 		var w Worker
 		if err := json.Unmarshal(m.Data, &w); err == nil {
@@ -60,7 +63,7 @@ func (x *Index) status(ctx context.Context) (*Status, error) {
 func (x *Index) count(s *Status, now time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	s.Files = len(x.files)
+	s.Files, s.Damaged = len(x.files), x.lostFiles+x.lostRows
 	for hash, f := range x.files {
 		if f.Path == "" {
 			s.Bytes += f.Bytes
@@ -69,10 +72,10 @@ func (x *Index) count(s *Status, now time.Time) {
 		switch {
 		case !ok:
 			continue
-		case row.versions == versions():
-			s.Analysed++
-		default:
+		case row.versions != versions():
 			s.Outdated++
+		case row.Error == "":
+			s.Analysed++
 		}
 		if now.Sub(row.time) < time.Minute {
 			s.PerMinute++
@@ -86,7 +89,7 @@ func (x *Index) count(s *Status, now time.Time) {
 }
 
 // disk is how much the fleet has stored.
-func (st *Store) disk(ctx context.Context) (int64, error) {
+func (st *Store) disk(ctx context.Context) (uint64, error) {
 	total, err := st.objects.Bytes(ctx)
 	for _, s := range []*hub.Stream{st.files, st.results, st.rows, st.strikes} {
 		if err != nil {
@@ -96,5 +99,5 @@ func (st *Store) disk(ctx context.Context) (int64, error) {
 		state, err = s.State(ctx)
 		total += state.Bytes
 	}
-	return int64(total), err
+	return total, err
 }

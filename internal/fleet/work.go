@@ -339,36 +339,34 @@ func (w *worker) fetch(ctx context.Context, f *File, delivered int) (path string
 		case err != nil && delivered <= maxStrikes:
 			return "", nil, err // perhaps this machine alone cannot see it
 		case err != nil:
-			return "", nil, &refusal{err}
+			return "", nil, refuse("%w: add the file again from where it is now", err)
 		case hash != f.Hash:
+			w.markDamaged(ctx, f.Hash)
 			return "", nil, refuse("%s has changed since it was added", f.Path)
 		}
 		return f.Path, func() {}, nil
 	}
-	temp, err := os.CreateTemp("", "ashlar-fleet-")
+	temp, err := newTemp()
 	if err != nil {
 		return "", nil, err
-	}
-	remove = func() {
-		temp.Close()
-		os.Remove(temp.Name())
 	}
 	h := sha256.New()
 	r, err := w.open(ctx, f)
 	if err == nil {
-		_, err = io.Copy(io.MultiWriter(temp, h), r)
+		_, err = io.Copy(io.MultiWriter(temp.file, h), r)
 	}
 	switch {
 	case errors.Is(err, hub.ErrNone):
-		err = refuse("its bytes are not in the store any more")
+		err = refuse("its bytes are not in the store any more: add the file again")
 	case errors.Is(err, hub.ErrDamaged), err == nil && hex.EncodeToString(h.Sum(nil)) != f.Hash:
-		err = refuse("its bytes in the store are damaged: remove it, and add it again")
+		w.markDamaged(ctx, f.Hash)
+		err = refuse("its bytes in the store are damaged: add the file again")
 	}
 	if err != nil {
-		remove()
+		temp.close()
 		return "", nil, err
 	}
-	return temp.Name(), remove, nil
+	return temp.path, temp.close, nil
 }
 
 // open reads the bytes of a file.

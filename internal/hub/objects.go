@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -177,11 +178,14 @@ var ErrDamaged = errors.New("its bytes are damaged")
 func (o *Objects) getPart(ctx context.Context, name string) (data []byte, err error) {
 	err = o.hub.tryFor(ctx, partTime, func(ctx context.Context) error {
 		info, err := o.store.GetInfo(ctx, name)
+		if errors.Is(err, jetstream.ErrObjectNotFound) { // the head says that there is one
+			return ErrDamaged
+		}
 		if err != nil {
 			return err
 		}
 		data = make([]byte, 0, info.Size)
-		subject := jetstream.WithGetMsgSubject("$O." + o.name + ".C." + info.NUID)
+		subject := jetstream.WithGetMsgSubject(o.chunkSubject(info.NUID))
 		for seq := uint64(1); uint64(len(data)) < info.Size; {
 			m, err := o.stream.GetMsg(ctx, seq, subject)
 			if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -230,16 +234,17 @@ func (o *Objects) List(ctx context.Context) ([]Object, error) {
 	return all, err
 }
 
-// Sweep removes parts of objects that were never completed and are older than
-// the given age, and returns how many there were.
+// Sweep removes what belongs to no object and is older than the given age: parts
+// of objects that were never completed, and bytes of parts that were lost. It
+// returns how many there were.
 func (o *Objects) Sweep(ctx context.Context, age time.Duration) (int, error) {
 	infos, err := o.list(ctx)
 	if err != nil {
 		return 0, err
 	}
-	whole := map[string]bool{}
+	whole, parts := map[string]bool{}, map[string]bool{}
 	for _, i := range infos {
-		whole[i.Name] = true
+		whole[i.Name], parts[i.NUID] = true, true
 	}
 	n := 0
 	for _, i := range infos {
@@ -251,19 +256,95 @@ func (o *Objects) Sweep(ctx context.Context, age time.Duration) (int, error) {
 			n++
 		}
 	}
+	more, err := o.sweepChunks(ctx, parts, age)
+	return n + more, err
+}
+
+// sweepChunks removes the bytes of parts that nothing describes. Those of one that
+// is just being stored are young.
+func (o *Objects) sweepChunks(ctx context.Context, parts map[string]bool, age time.Duration) (n int, err error) {
+	var info *jetstream.StreamInfo
+	err = o.hub.tryFor(ctx, listTime, func(ctx context.Context) (err error) {
+		info, err = o.stream.Info(ctx, jetstream.WithSubjectFilter(o.chunkSubject("*")))
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	for subject := range info.State.Subjects {
+		if parts[subject[strings.LastIndex(subject, ".")+1:]] {
+			continue
+		}
+		var last *jetstream.RawStreamMsg
+		err := o.hub.try(ctx, func(ctx context.Context) (err error) {
+			last, err = o.stream.GetLastMsgForSubject(ctx, subject)
+			return err
+		})
+		switch {
+		case errors.Is(err, jetstream.ErrMsgNotFound): // damaged: a server does not remove what it cannot read
+			continue
+		case err != nil:
+			return n, err
+		}
+		if time.Since(last.Time) > age {
+			if err := o.purge(ctx, subject); err != nil {
+				return n, err
+			}
+			n++
+		}
+	}
 	return n, nil
 }
 
-// Delete removes an object. It is gone at once, its parts after it.
+// chunkSubject is where the bytes of a part are; its number is the server's.
+func (o *Objects) chunkSubject(number string) string { return "$O." + o.name + ".C." + number }
+
+// infoSubject is where a part or an object is described.
+func (o *Objects) infoSubject(name string) string {
+	return "$O." + o.name + ".M." + base64.URLEncoding.EncodeToString([]byte(name))
+}
+
+func (o *Objects) purge(ctx context.Context, subject string) error {
+	return o.hub.try(ctx, func(ctx context.Context) error { return o.stream.Purge(ctx, jetstream.WithPurgeSubject(subject)) })
+}
+
+// Delete removes an object, or returns [ErrNone]. It is gone at once, its parts
+// after it. Of one whose head was lost the parts go that are there.
 func (o *Objects) Delete(ctx context.Context, name string) error {
 	info, err := o.Stat(ctx, name)
 	if err == nil {
 		err = o.delete(ctx, name)
 	}
+	if err == nil {
+		return o.deleteParts(ctx, name, info.Parts)
+	}
+	if !errors.Is(err, ErrNone) {
+		return err
+	}
+	parts, err := o.looseParts(ctx, name)
 	if err != nil {
 		return err
 	}
-	return o.deleteParts(ctx, name, info.Parts)
+	if parts == 0 {
+		return ErrNone
+	}
+	return o.deleteParts(ctx, name, parts)
+}
+
+// looseParts is how many parts an object has, as far as they follow each other.
+func (o *Objects) looseParts(ctx context.Context, name string) (n int, err error) {
+	for ; ; n++ {
+		err := o.hub.try(ctx, func(ctx context.Context) error {
+			_, err := o.store.GetInfo(ctx, partName(name, n))
+			return err
+		})
+		if errors.Is(err, jetstream.ErrObjectNotFound) {
+			return n, nil
+		}
+		if err != nil {
+			return n, err
+		}
+	}
 }
 
 func (o *Objects) deleteParts(ctx context.Context, name string, parts int) (err error) {
@@ -273,12 +354,54 @@ func (o *Objects) deleteParts(ctx context.Context, name string, parts int) (err 
 	return err
 }
 
+// delete removes a part or a head, and does not leave the note that the client
+// library leaves of each.
 func (o *Objects) delete(ctx context.Context, name string) error {
-	err := o.hub.try(ctx, func(ctx context.Context) error { return o.store.Delete(ctx, name) })
+	var info *jetstream.ObjectInfo
+	err := o.hub.try(ctx, func(ctx context.Context) (err error) {
+		info, err = o.store.GetInfo(ctx, name)
+		return err
+	})
 	if errors.Is(err, jetstream.ErrObjectNotFound) {
 		return nil
 	}
+	if err == nil {
+		err = o.purge(ctx, o.infoSubject(name))
+	}
+	if err == nil {
+		err = o.purge(ctx, o.chunkSubject(info.NUID))
+	}
 	return err
+}
+
+// messageOverhead is about what a message takes beside what is stored in it: its
+// subject, the name of the object and hashes.
+const messageOverhead = 400
+
+// Lost estimates how much of [Objects.Bytes] belongs to no object: what was damaged,
+// which a server keeps, and what is only just being stored.
+func (o *Objects) Lost(ctx context.Context) (uint64, error) {
+	infos, err := o.list(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var stream *jetstream.StreamInfo
+	err = o.hub.try(ctx, func(ctx context.Context) (err error) {
+		stream, err = o.stream.Info(ctx)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	messages, size := uint64(len(infos)), uint64(0)
+	for _, i := range infos {
+		messages, size = messages+uint64(i.Chunks), size+i.Size
+	}
+	if stream.State.Msgs <= messages {
+		return 0, nil
+	}
+	known := size + messages*messageOverhead
+	return stream.State.Bytes - min(stream.State.Bytes, known), nil
 }
 
 // Bytes asks how much the store holds.

@@ -22,7 +22,7 @@ func (h *Hub) room() error {
 		return err
 	}
 	if free := uint64(st.Bavail) * uint64(st.Bsize); free < reserve {
-		return fmt.Errorf("%w: %s has %d MiB left; free some, or choose another --dir", ErrFull, h.options.Dir, free>>20)
+		return fmt.Errorf("%w: %s has %d MiB left, and %d MiB are kept free; free some, or choose another --dir", ErrFull, h.options.Dir, free>>20, reserve>>20)
 	}
 	return nil
 }

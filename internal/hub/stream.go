@@ -165,6 +165,11 @@ func (s *Stream) bulk(ctx context.Context, from uint64, f func(Message) error) (
 	if consumer.CachedInfo().NumPending == 0 {
 		return from, true, nil
 	}
+	// One that is damaged is counted, and never comes.
+	state, err := s.State(ctx)
+	if err != nil {
+		return from, false, err
+	}
 	for {
 		batch, err := consumer.Fetch(1000, jetstream.FetchMaxWait(bulkWait))
 		if err != nil {
@@ -180,7 +185,7 @@ func (s *Stream) bulk(ctx context.Context, from uint64, f func(Message) error) (
 				return from, true, err
 			}
 			from = meta.Sequence.Stream + 1
-			if meta.NumPending == 0 {
+			if meta.NumPending == 0 || meta.Sequence.Stream >= state.Last {
 				return from, true, nil
 			}
 		}

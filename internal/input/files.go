@@ -18,8 +18,8 @@ func Expand(args []string) (files []string, found bool, err error) {
 		switch {
 		case arg != "-" && err == nil && info.IsDir():
 			inside, err = filesIn(arg)
-		case err != nil && strings.ContainsAny(arg, "*?["):
-			inside, err = matching(arg)
+		case err != nil && IsPattern(arg):
+			inside, err = filesMatching(arg)
 		default:
 			files = append(files, arg) // what is wrong with it shows when it is read
 			continue
@@ -33,21 +33,38 @@ func Expand(args []string) (files []string, found bool, err error) {
 	return files, found, nil
 }
 
-// matching lists the files that a pattern matches, numbers in their names in order.
-func matching(pattern string) ([]string, error) {
+// IsPattern reports whether an argument that is no file may be a pattern for some.
+func IsPattern(arg string) bool { return strings.ContainsAny(arg, "*?[") }
+
+// Matching lists the files and folders that a pattern matches, numbers in their
+// names in order.
+func Matching(pattern string) ([]string, error) {
 	all, err := filepath.Glob(pattern)
 	if err != nil {
 		return nil, fmt.Errorf("%s: the pattern is not complete: write [ only with a ]", pattern)
 	}
+	if len(all) == 0 {
+		return nil, noMatch(pattern)
+	}
+	slices.SortFunc(all, compareNatural)
+	return all, nil
+}
+
+func noMatch(pattern string) error {
+	return fmt.Errorf("%s: no file matches; check the pattern", pattern)
+}
+
+// filesMatching leaves the folders out.
+func filesMatching(pattern string) ([]string, error) {
+	all, err := Matching(pattern)
 	all = slices.DeleteFunc(all, func(name string) bool {
 		info, err := os.Stat(name)
 		return err == nil && info.IsDir()
 	})
-	if len(all) == 0 {
-		return nil, fmt.Errorf("%s: no file matches; check the pattern", pattern)
+	if err == nil && len(all) == 0 {
+		err = noMatch(pattern)
 	}
-	slices.SortFunc(all, compareNatural)
-	return all, nil
+	return all, err
 }
 
 // filesIn lists the files of a directory, numbers in their names in order.

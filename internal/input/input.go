@@ -216,13 +216,13 @@ func (r reader) text(in *Input, head, raw []byte, open opener, again func() (io.
 	var problem error
 	first := bytes.TrimLeft(head, " \t\r\n\ufeff")
 	if recordingHead.Match(first) { // also if it is truncated
-		return nil, fmt.Errorf("%s is a recording of the allocator's answers; ashlar verify replays it", in.Name)
+		return nil, &OtherFileError{in.Name + " is a recording of the allocator's answers; ashlar verify replays it"}
 	}
 	if ledgerHead.Match(first) {
-		return nil, fmt.Errorf("%s is the ledger of a dry run; ashlar dry reads it", in.Name)
+		return nil, &OtherFileError{in.Name + " is the ledger of a dry run; ashlar dry reads it"}
 	}
 	if reportHead.Match(first) {
-		return nil, fmt.Errorf("%s is a page of ashlar report; open it in a browser, or give the snapshot that it was made from", in.Name)
+		return nil, &OtherFileError{in.Name + " is a page of ashlar report; open it in a browser, or give the snapshot that it was made from"}
 	}
 	long := len(raw) > maxText
 	if bytes.HasPrefix(first, []byte("{")) || bytes.HasPrefix(first, []byte("[")) || bytes.HasPrefix(first, []byte("<")) || // a page with one in it
@@ -234,7 +234,7 @@ func (r reader) text(in *Input, head, raw []byte, open opener, again func() (io.
 		problem = err
 		var format *snapshot.FormatError
 		if errors.As(err, &format) && strings.HasPrefix(format.Seems, "a recording") {
-			return nil, fmt.Errorf("%s is %s; ashlar verify replays it", in.Name, format.Seems)
+			return nil, &OtherFileError{fmt.Sprintf("%s is %s; ashlar verify replays it", in.Name, format.Seems)}
 		}
 	}
 	var source io.Reader = bytes.NewReader(raw)
@@ -287,20 +287,26 @@ func (r reader) noText(in *Input, head []byte, open opener) (*Input, error) {
 	}
 	var format *snapshot.FormatError
 	if len(head) == 0 {
-		return nil, fmt.Errorf("%s: the file is empty; give a snapshot, a memory_stats() dump or an out-of-memory message", in.Name)
+		return nil, &OtherFileError{in.Name + ": the file is empty; give a snapshot, a memory_stats() dump or an out-of-memory message"}
 	}
 	if errors.As(err, &format) && format.Format == "" {
-		return nil, &OtherFileError{in.Name}
+		return nil, &OtherFileError{in.Name + ": neither a memory snapshot nor text with a memory_stats() dump or an out-of-memory message;" +
+			" give a file of torch.cuda.memory._dump_snapshot(), or paste the whole error"}
 	}
 	return nil, err
 }
 
-// OtherFileError says that a file is nothing that this program reads.
-type OtherFileError struct{ Name string }
+// OtherFileError says that a file is nothing that answers are made from.
+type OtherFileError struct{ text string }
 
-func (e *OtherFileError) Error() string {
-	return e.Name + ": neither a memory snapshot nor text with a memory_stats() dump or an out-of-memory message;" +
-		" give a file of torch.cuda.memory._dump_snapshot(), or paste the whole error"
+func (e *OtherFileError) Error() string { return e.text }
+
+// IsOther reports whether an error of [Open] says that the file is something else,
+// and not that it is damaged or cannot be read.
+func IsOther(err error) bool {
+	var other *OtherFileError
+	var format *snapshot.FormatError
+	return errors.As(err, &other) || errors.As(err, &format)
 }
 
 // openProblem words why a file cannot be opened.

@@ -185,7 +185,7 @@ func (f *fleet) wait(files int) error {
 		if err := json.Unmarshal(out, &s); err != nil {
 			return err
 		}
-		if s.Analysed >= files {
+		if s.Analysed+s.Failed >= files {
 			if s.Failed > 0 {
 				return fmt.Errorf("%d files could not be analysed", s.Failed)
 			}

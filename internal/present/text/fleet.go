@@ -41,7 +41,14 @@ func FleetAdded(w io.Writer, a *fleet.Added, style Style) error {
 func FleetStatus(w io.Writer, s *fleet.Status, style Style) error {
 	p := &page{w: w, style: style}
 	n := func(n int) string { return units.Count(int64(n)) }
-	p.line("%s", style.bold(n(s.Files)+" files, "+n(s.Analysed)+" analysed"))
+	head := plural(s.Files, "file", "files") + ", " + n(s.Analysed) + " analysed"
+	if s.Failed > 0 {
+		head += ", " + n(s.Failed) + " failed or set aside"
+	}
+	p.line("%s", style.bold(head))
+	if s.Damaged > 0 {
+		p.line("damaged   %s", damagedEntries(s.Damaged))
+	}
 	if s.Outdated > 0 {
 		p.line("%s have answers of an earlier version: ashlar fleet redo renews them", n(s.Outdated))
 	}
@@ -67,10 +74,21 @@ func FleetStatus(w io.Writer, s *fleet.Status, style Style) error {
 	return p.err
 }
 
+// damagedEntries says what becomes of what cannot be read.
+func damagedEntries(n int) string {
+	return plural(n, "entry", "entries") + " of the store cannot be read: what has lost its answers is analysed again; add files again that ashlar fleet query does not show"
+}
+
 // FleetChecked writes what a check found.
 func FleetChecked(w io.Writer, c *fleet.Checked, style Style) error {
 	p := &page{w: w, style: style}
-	p.line("%s files and %s answers read again, %s hashed: %d wrong", units.Count(int64(c.Files)), units.Count(int64(c.Results)), units.Size(uint64(c.Bytes)), len(c.Wrong))
+	p.line("%s and %s read again, %s hashed: %d wrong", plural(c.Files, "file", "files"), plural(c.Results, "answer", "answers"), units.Size(uint64(c.Bytes)), len(c.Wrong))
+	if c.Waiting > 0 {
+		p.line("waiting: %s to be analysed: ashlar fleet serve or ashlar fleet work does it", plural(c.Waiting, "file", "files"))
+	}
+	if c.Damaged > 0 {
+		p.wrapped("damaged: ", damagedEntries(c.Damaged))
+	}
 	for _, x := range c.Wrong {
 		p.wrapped("wrong: ", Clean(x.File)+" ("+x.Hash[:min(12, len(x.Hash))]+"): "+Clean(x.Error))
 	}
@@ -97,7 +115,7 @@ func FleetQuery(w io.Writer, d *answers.QueryDocument, style Style) error {
 		}
 		p.line("%s", line)
 	}
-	p.line("%s files, %s of %s rows", units.Count(int64(d.Matched)), units.Count(int64(d.Rows.Len())), units.Count(int64(d.Total)))
+	p.line("%s, %s of %s", plural(d.Matched, "file", "files"), units.Count(int64(d.Rows.Len())), plural(d.Total, "row", "rows"))
 	for _, n := range d.Notes {
 		p.wrapped("note: ", Clean(n))
 	}
@@ -233,7 +251,7 @@ func FleetCauses(w io.Writer, d *answers.CausesDocument, style Style) error {
 // FleetTune writes settings for all ranks of a run.
 func FleetTune(w io.Writer, d *answers.TuneDocument, style Style) error {
 	p := &page{w: w, style: style}
-	p.line("%s", style.bold(fmt.Sprintf("%s: %d ranks, commit %s, attempt %s, goal %s", Clean(d.Run), d.Ranks, shortCommit(d.Commit), optional(d.Attempt), d.Goal)))
+	p.line("%s", style.bold(fmt.Sprintf("%s: %s, commit %s, attempt %s, goal %s", Clean(d.Run), plural(d.Ranks, "rank", "ranks"), shortCommit(d.Commit), optional(d.Attempt), d.Goal)))
 	show := func(label string, c *answers.RunChoice) {
 		value := "fails"
 		switch {
