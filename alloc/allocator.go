@@ -64,10 +64,13 @@ type Allocator struct {
 	onOOM        []func(*OutOfMemoryError)
 	retry        *oomRetry
 	spiller      Spiller
-	spilled      bool // a request was spilled since the last mark
+	spilled      bool   // a request was spilled since the last mark
+	served       uint32 // blocks handed out; it may begin again at 0
+	mostInUse    uint64 // on the device since the last mark, while there is a spiller
 
 	places    map[uint64]Place // of granules that are not on the device
 	elsewhere uint64           // bytes of those
+	withheld  uint64           // of these, bytes that no block uses
 	moved     int64            // how often granules changed their place
 
 	undefined *UndefinedError

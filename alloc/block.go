@@ -31,7 +31,7 @@ type block struct {
 	seg        segmentID
 	events     uint32 // outstanding events on other streams
 	uses       usesID // streams recorded on the block
-	entered    uint32 // the pool's search counter when the block entered the free set
+	entered    uint32 // the pool's search counter when the block entered the free set; of one in use, Allocator.served when it was handed out
 	state      blockState
 	expandable bool
 	elsewhere  bool // in use, and not all of it is on the device

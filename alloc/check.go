@@ -30,6 +30,7 @@ type tally struct {
 	free     map[streamPoolID]int
 	unmapped map[streamPoolID]int
 	withheld map[streamPoolID]int
+	idle     uint64 // bytes of those
 	away     uint64 // bytes that are not on the device
 	bytes    map[*privatePool]uint64
 	events   map[blockID]uint32
@@ -167,6 +168,7 @@ func (a *Allocator) checkBlock(id blockID, sp *streamPool, t *tally) error {
 		}
 	case stateWithheld:
 		t.withheld[sp.id]++
+		t.idle += b.size
 		if _, listed := a.findByAddress(sp.withheld, b.addr); !listed {
 			return fmt.Errorf("withheld, but not in the list")
 		}
@@ -267,6 +269,9 @@ func (a *Allocator) checkStats(t *tally) error {
 	}
 	if a.elsewhere != t.away {
 		return fmt.Errorf("%d bytes elsewhere, counted %d", t.away, a.elsewhere)
+	}
+	if a.withheld != t.idle {
+		return fmt.Errorf("%d bytes withheld, counted %d", t.idle, a.withheld)
 	}
 	stats := a.stats // reading the peaks must not bring a.stats up to date
 	stats.updatePeaks()

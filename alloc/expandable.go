@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/driver"
@@ -161,7 +162,10 @@ func (a *Allocator) mapFront(r *request, id blockID, n uint64) (bool, error) {
 
 // unmap gives back the whole granules inside a free block (spec 6.4). A
 // segment that is entirely unmapped then is dropped.
-func (a *Allocator) unmap(id blockID) error {
+func (a *Allocator) unmap(id blockID) error { return a.unmapLast(id, math.MaxUint64) }
+
+// unmapLast is unmap for no more than the last granules that have that many bytes.
+func (a *Allocator) unmapLast(id blockID, bytes uint64) error {
 	b := &a.blocks[id]
 	sp := a.streamPools[b.streamPool]
 	seg := &a.segments[b.seg]
@@ -171,6 +175,9 @@ func (a *Allocator) unmap(id blockID) error {
 			a.explainPinned(b)
 		}
 		return nil
+	}
+	if bytes < end-start {
+		start = end - min(end-start, roundUp(bytes, seg.granule))
 	}
 	size := end - start
 	if err := a.dev.Unmap(start, size, seg.granule, sp.stream); err != nil {

@@ -1,6 +1,9 @@
 package alloc
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Place says what memory lies behind a granule of an expandable segment.
 type Place uint8
@@ -72,6 +75,18 @@ func (p Placer) Look(f func(*Placement)) {
 	f(&Placement{p.a})
 }
 
+// Streams returns the streams that memory was asked for, in no order; one may come twice.
+func (p Placer) Streams() (streams []uint64) {
+	p.a.mu.Lock()
+	defer p.a.mu.Unlock()
+	for _, sp := range p.a.streamPools {
+		if sp != nil {
+			streams = append(streams, sp.stream)
+		}
+	}
+	return streams
+}
+
 // Placement is an allocator whose lock is held.
 type Placement struct{ a *Allocator }
 
@@ -83,6 +98,7 @@ type Granule struct {
 	Private    bool   // of a private pool
 	Live       uint64 // bytes of it in blocks that are in use, or wait for other streams
 	Blocks     []Span // those blocks; they may reach beyond it. Valid until the next granule
+	Since      uint32 // how many blocks were handed out after the latest of them
 }
 
 // Granules calls f for the granules in no order of segments, but ascending in each,
@@ -108,12 +124,13 @@ func (p *Placement) Granules(f func(*Granule) bool) {
 					if begun && !f(&h) {
 						return
 					}
-					h = Granule{Addr: at, Size: s.granule, Place: a.places[at], Private: private, Blocks: h.Blocks[:0]}
+					h = Granule{Addr: at, Size: s.granule, Place: a.places[at], Private: private, Blocks: h.Blocks[:0], Since: math.MaxUint32}
 					begun = true
 				}
 				if b.state == stateAllocated || b.state == statePending {
 					h.Live += min(b.addr+b.size, at+s.granule) - max(b.addr, at)
 					h.Blocks = append(h.Blocks, b.span())
+					h.Since = min(h.Since, a.served-b.entered)
 				}
 			}
 		}
@@ -193,6 +210,19 @@ func (p *Placement) Move(r Span, to Place) error {
 // no block uses.
 func (p *Placement) Release() error { return p.a.releaseWithheld() }
 
+// Shrink gives cached memory of the device back to the driver, until that many bytes are free or there
+// are no whole granules without a block any more.
+func (p *Placement) Shrink(bytes uint64) error { return p.a.shrink(bytes) }
+
+// Served returns how many blocks were handed out; it may begin again at 0.
+func (p *Placement) Served() uint32 { return p.a.served }
+
 // Mark begins a step: until a request of it is spilled, cached memory is released
-// before another one is.
-func (p *Placement) Mark() { p.a.spilled = false }
+// before another one is. It returns the most bytes of the device that were in use at once
+// since the last mark, if there was a spiller.
+func (p *Placement) Mark() (most uint64) {
+	a := p.a
+	a.spilled = false
+	most, a.mostInUse = a.mostInUse, a.inUse()
+	return most
+}

@@ -64,6 +64,8 @@ func (a *Allocator) handOutSplit(id blockID, size, rounded uint64, split bool) b
 	}
 	b.state = stateAllocated
 	b.requested = size
+	a.served++
+	b.entered = a.served
 	a.table.insert(b.addr, id)
 	if a.tracing() {
 		a.emitAt(a.tick(), ActionAlloc, b.addr, size, b.size, sp)
@@ -71,6 +73,9 @@ func (a *Allocator) handOutSplit(id blockID, size, rounded uint64, split bool) b
 	a.stats.handOut(p.kind, int64(b.size), int64(size))
 	if b.size >= a.cfg.MaxSplitSize {
 		a.stats.oversizeAllocations.add(1)
+	}
+	if a.spiller != nil {
+		a.mostInUse = max(a.mostInUse, a.inUse())
 	}
 	return id
 }

@@ -156,11 +156,14 @@ func (a *Allocator) giveBackElsewhere(id blockID) {
 func (a *Allocator) insertWithheld(id blockID) {
 	b := &a.blocks[id]
 	b.state = stateWithheld
+	a.withheld += b.size
 	a.insertByAddress(&a.streamPools[b.streamPool].withheld, id)
 }
 
 func (a *Allocator) removeWithheld(id blockID) {
-	a.removeByAddress(&a.streamPools[a.blocks[id].streamPool].withheld, id)
+	b := &a.blocks[id]
+	a.withheld -= b.size
+	a.removeByAddress(&a.streamPools[b.streamPool].withheld, id)
 }
 
 // spill serves a request that failed with err by the spiller: it may make room on the
@@ -330,15 +333,36 @@ func (a *Allocator) unmapWithheld(id blockID) error {
 }
 
 // liveElsewhere returns the bytes in use that are not on the device.
-func (a *Allocator) liveElsewhere() uint64 {
-	live := a.elsewhere
-	for _, sp := range a.streamPools {
-		if sp == nil {
-			continue
-		}
-		for _, id := range sp.withheld {
-			live -= a.blocks[id].size
+func (a *Allocator) liveElsewhere() uint64 { return a.elsewhere - a.withheld }
+
+// inUse returns the bytes of the device that are in use, or wait for other streams.
+func (a *Allocator) inUse() uint64 {
+	active := a.stats.kinds[small].current(statActiveBytes) + a.stats.kinds[large].current(statActiveBytes)
+	return uint64(active) - a.liveElsewhere()
+}
+
+// shrink gives back whole granules of cached memory until about that many bytes are: large ones first, of each free
+// block the last.
+func (a *Allocator) shrink(bytes uint64) error {
+	if err := a.synchronize(nil); err != nil {
+		return err
+	}
+	before := a.reserved
+	for _, k := range [...]poolKind{large, small} {
+		ids := a.pools[k].freeBlocks(a.scratch[:0])
+		a.scratch = ids
+		for _, id := range slices.Backward(ids) { // the largest blocks first
+			given := before - a.reserved
+			if given >= bytes {
+				return nil
+			}
+			if !a.blocks[id].expandable {
+				continue
+			}
+			if err := a.unmapLast(id, bytes-given); err != nil {
+				return err
+			}
 		}
 	}
-	return live
+	return nil
 }

@@ -70,6 +70,7 @@ import atexit
 import collections
 import ctypes
 import functools
+import gc
 import inspect
 import json
 import os
@@ -103,6 +104,7 @@ _OBSERVER = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_uint64, ctypes.c_uint6
 
 # What is called here of ashlar.h, with result and arguments.
 _API = {
+    "ashlar_busy": (ctypes.c_int, ctypes.c_int, _BLOCKS, ctypes.c_size_t),
     "ashlar_cold": (ctypes.c_int, ctypes.c_int, _BLOCKS, ctypes.c_size_t),
     "ashlar_complete_torch": (ctypes.c_int,),
     "ashlar_configure": (ctypes.c_int, ctypes.c_char_p),
@@ -142,7 +144,9 @@ _MOVES = {
     "ashlar_park_blocks": (ctypes.c_int, ctypes.c_int, _BLOCKS, ctypes.c_size_t, _REPORT),
     "ashlar_restore": (ctypes.c_int, ctypes.c_int, ctypes.c_char_p, _REPORT),
     "ashlar_restore_blocks": (ctypes.c_int, ctypes.c_int, _BLOCKS, ctypes.c_size_t, _REPORT),
+    "ashlar_hand_over": (ctypes.c_int, ctypes.c_int),
     "ashlar_step": (ctypes.c_int, ctypes.c_int, _REPORT),
+    "ashlar_take_back": (None, ctypes.c_int),
 }
 
 # What PyTorch calls by address: the setter, and the function.
@@ -937,15 +941,51 @@ class _Tiers:
         sys.stderr.write("%s %s\n" % (text.decode("utf-8", "replace"), _asked_for_at(self.answers.torch)))
 
     def follow_optimizers(self):
-        """With overflow on, each step of an optimizer is a mark, and its state is cold."""
+        """With overflow on, each step of an optimizer is a mark, its state is cold, and its
+        parameters are busy. A backward pass works for the thread that waits for it."""
         wanted = self.answers.ashlar.settings()["overflow_bytes"] > 0
         if wanted and self.hook is None:
             from torch.optim.optimizer import register_optimizer_step_post_hook
 
             self.hook = register_optimizer_step_post_hook(self.stepped)
+            self.wrap_backward()
         elif not wanted and self.hook is not None:
             self.hook.remove()
             self.hook = None
+
+    def wrap_backward(self):
+        """The thread that calls it waits, so whoever works meanwhile has the device alone."""
+        autograd = self.answers.torch.autograd
+        if hasattr(autograd.backward, "_ashlar"):
+            return
+        so, answers = self.answers.ashlar.so, self.answers
+
+        def wrapped(function):
+            @functools.wraps(function)
+            def call(*args, **kwargs):
+                if self.hook is None or os.getpid() != answers.process:
+                    return function(*args, **kwargs)
+                handed = [device for device in range(answers.torch.cuda.device_count()) if so.ashlar_hand_over(device)]
+                try:
+                    return function(*args, **kwargs)
+                finally:
+                    for device in handed:
+                        so.ashlar_take_back(device)
+
+            call._ashlar = True
+            return call
+
+        autograd.backward, autograd.grad = wrapped(autograd.backward), wrapped(autograd.grad)
+
+    def name(self, optimizer):
+        """What is seldom used, an optimizer's state and parameters that nobody trains, and what is not."""
+        torch = self.answers.torch
+        self.cold(optimizer)
+        # The kind as type() says it: an object may run code when it is asked for its class.
+        frozen = [o for o in gc.get_objects() if issubclass(type(o), torch.nn.Parameter) and o.is_cuda and not o.requires_grad]
+        self.cold(frozen)
+        for device, blocks in _blocks(torch, [group["params"] for group in optimizer.param_groups]).items():
+            self.answers.ashlar.do("ashlar_busy", device, *_array(blocks))
 
     def stepped(self, optimizer, args, kwargs):
         """After a step of any optimizer: nothing that goes wrong here may end the job."""
@@ -955,7 +995,7 @@ class _Tiers:
             parameters = sum(len(group["params"]) for group in optimizer.param_groups)
             if self.named.get(optimizer) != (len(optimizer.state), parameters):
                 self.named[optimizer] = (len(optimizer.state), parameters)
-                self.cold(optimizer)
+                self.name(optimizer)
             self.step(_blocks(self.answers.torch, [group["params"][:1] for group in optimizer.param_groups]))
         except RuntimeError as e:
             _warn_once("after a step of %s: %s" % (type(optimizer).__name__, e))

@@ -254,7 +254,10 @@ class TestTiers(JobCase):
             opt.step()
             for q in p:
                 write(opt.state[q]["exp_avg"], 7)
-            x = write(torch.Tensor(20 * MIB), 9)  # does not fit: an activation of this step
+            other = threading.Thread(target=lambda: torch.Tensor(1).free())
+            other.start()
+            other.join()
+            x = write(torch.Tensor(20 * MIB), 9)  # does not fit, and somebody else may use the device: it goes itself
             assert ours("host_bytes") == 20 * MIB and ours("moves") == 0
             x.free()
             opt.step()  # the state is cold: it goes, and the next step's activation has room
@@ -262,7 +265,31 @@ class TestTiers(JobCase):
             x = write(torch.Tensor(20 * MIB), 9)
             assert ours("host_bytes") == 20 * MIB and ours("overflows") == 1
             assert all(holds(q, i) for i, q in enumerate(p)) and holds(x, 9) and all(holds(opt.state[q]["exp_avg"], 7) for q in p)
-        """, memory=80, stderr="device 0 is full", ASHLAR_CONF="overflow:64MiB")
+        """, memory=82, stderr="device 0 is full", ASHLAR_CONF="overflow:64MiB")
+
+    def test_requests_move_what_is_cold(self):
+        self.run_job("""
+            frozen = write(torch.nn.Parameter(20 * MIB), 1)
+            frozen.requires_grad = False
+            p = write(torch.nn.Parameter(20 * MIB), 2)
+            opt = torch.optim.Optimizer([p])
+            opt.step()
+            state = write(opt.state[p]["exp_avg"], 3)
+            made = [write(torch.Tensor(20 * MIB), 10)]
+            made.append(write(torch.Tensor(20 * MIB), 11))  # does not fit: this thread has used the device alone, so the state goes
+            assert ours("moves") > 0 and ours("overflows") == 1, torch.cuda.memory_stats()
+
+            def backward():
+                made.append(write(torch.Tensor(20 * MIB), 12))
+                made.append(write(torch.Tensor(20 * MIB), 13))
+
+            torch.autograd.backward(backward)  # another thread, alone while this one waits
+            after = ours("moves")
+            made.append(write(torch.Tensor(20 * MIB), 14))
+            assert ours("moves") > after, torch.cuda.memory_stats()
+            assert reserved() <= 80 * MIB and ours("host_bytes") >= 80 * MIB, torch.cuda.memory_stats()
+            assert holds(frozen, 1) and holds(p, 2) and holds(state, 3) and all(holds(t, 10 + i) for i, t in enumerate(made))
+        """, memory=80, stderr="device 0 is full", ASHLAR_CONF="overflow:200MiB")
 
     def test_fork_and_exit(self):
         self.run_job("""

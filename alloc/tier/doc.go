@@ -39,6 +39,8 @@
 // With [Space.SetOverflow] a request that would fail is served. At a mark
 // ([Store.Step]), or if one thread alone uses the device ([Options].Alone), cold
 // handles go to the host's memory first: those that were named by [Space.Cold], then
-// those whose blocks live longest. Otherwise, or if nothing is cold, the new block
-// is put there. When memory becomes free, blocks come home at marks, hottest first.
+// those whose blocks live longest, or, once parameters were named by [Space.Busy], in a request those
+// that were made early in the step. Otherwise, or if nothing is cold, the new block
+// is put there. When memory becomes free, also in the allocator's cache, blocks come home at
+// marks, hottest first.
 package tier

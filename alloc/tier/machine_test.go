@@ -41,7 +41,7 @@ type lived struct {
 
 func (b *lived) marks() []uint64 {
 	var out []uint64
-	last := b.addr + b.size - 8
+	last := (b.addr + b.size - 8) &^ 7 // in one page
 	for at := b.addr; at+16 <= b.addr+b.size; at += unit {
 		if at+8 <= last {
 			out = append(out, at)

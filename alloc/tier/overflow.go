@@ -87,7 +87,7 @@ func (sp *Space) evictFor(oom *alloc.OutOfMemoryError, room uint64) uint64 {
 	if missing == 0 || missing > room {
 		return 0
 	}
-	r, err := sp.evict(missing, min(room, max(missing, quantum)))
+	r, err := sp.evict(missing, min(room, max(missing, quantum)), fresh)
 	if err != nil && r.Freed < missing {
 		return 0
 	}
@@ -95,7 +95,12 @@ func (sp *Space) evictFor(oom *alloc.OutOfMemoryError, room uint64) uint64 {
 }
 
 // free returns how much device memory a space can still have.
-func (s *Store) free(sp *Space) uint64 {
+func (s *Store) free(sp *Space) (bytes uint64) {
+	sp.attached().Placer().Look(func(pl *alloc.Placement) { bytes = s.freeIn(pl) })
+	return bytes
+}
+
+func (s *Store) freeIn(pl *alloc.Placement) uint64 {
 	free, _, err := s.dev.MemInfo()
 	if err != nil {
 		free = 0
@@ -106,26 +111,24 @@ func (s *Store) free(sp *Space) uint64 {
 		free = min(free, l.deviceLimit-min(l.deviceLimit, l.device+l.doomedDevice))
 	}
 	l.mu.Unlock()
-	sp.attached().Placer().Look(func(pl *alloc.Placement) {
-		if reserved, limit, limited := pl.Reserved(); limited {
-			free = min(free, limit-min(limit, reserved))
-		}
-	})
+	if reserved, limit, limited := pl.Reserved(); limited {
+		free = min(free, limit-min(limit, reserved))
+	}
 	return free
 }
 
-// evict moves cold handles to the host: at least least bytes, or none, and about most. The caller
-// holds moving.
-func (sp *Space) evict(least, most uint64) (Report, error) {
+// evict moves handles up to a class to the host, the coldest first: at least least bytes, or none, and about most. The
+// caller holds moving.
+func (sp *Space) evict(least, most uint64, last class) (Report, error) {
 	var r Report
 	engine := sp.attached()
 	count := func(pl *alloc.Placement) (pages []*page, bytes uint64) {
-		for _, p := range sp.coldest(pl) {
-			if bytes >= most {
+		for _, c := range sp.coldest(pl, last) {
+			if bytes >= most || bytes >= least && c.class > early { // no more than it must be of what is used
 				break
 			}
-			pages = append(pages, p)
-			bytes += p.size
+			pages = append(pages, c.page)
+			bytes += c.page.size
 		}
 		if bytes < least {
 			return nil, 0
@@ -156,10 +159,25 @@ func (sp *Space) evict(least, most uint64) (Report, error) {
 
 // candidate is a page with what speaks for and against moving it.
 type candidate struct {
-	page   *page
-	hinted bool   // all of its blocks are named cold
-	marks  uint64 // that its youngest block has lived through
+	page  *page
+	class class
+	marks uint64 // that its youngest block has lived through
+	since uint32 // blocks handed out after that one
 }
+
+// class is how soon a page goes to the host. Within a class the first to go are those that were made last if they
+// have lived through marks (the optimizer's state is made after the parameters), and else those that were made first.
+type class uint8
+
+const (
+	named   class = iota // all of its blocks are named cold
+	settled              // they have lived through some marks, and nobody has named anything busy
+	early                // made early in this step: the backward pass comes to them last
+	unnamed              // as settled, but what is cold was named: workspaces, buffers
+	busy                 // one of them is named busy
+	fresh                // one has lived through a single mark: gradients, which end soon
+	latest               // made late in this step: in use just now
+)
 
 // settledAge is at how many marks blocks are alike: parameters that were made before the first mark
 // are no colder than the optimizer's state, which was made after it.
@@ -167,16 +185,23 @@ const settledAge = 2
 
 // candidates lists the pages that may move and lie in a place.
 func (sp *Space) candidates(pl *alloc.Placement, at alloc.Place) []candidate {
-	marks := sp.store.marks
+	marks, step := sp.store.marks, pl.Served()-sp.marked
+	sp.mu.Lock()
+	told := len(sp.busy) > 0
+	sp.mu.Unlock()
 	var out []candidate
 	sp.pages(pl, func(g *alloc.Granule, p *page) bool {
 		if g.Place != at || g.Live == 0 || g.Private || sp.pinned(g) {
 			return false
 		}
-		c := candidate{page: p, hinted: true, marks: math.MaxUint64}
+		c := candidate{page: p, marks: math.MaxUint64, since: g.Since}
+		cold, hot := 0, false
 		sp.mu.Lock()
 		for _, b := range g.Blocks {
-			c.hinted = c.hinted && sp.cold[b.Addr] == b.Size
+			if sp.cold[b.Addr] == b.Size {
+				cold++
+			}
+			hot = hot || sp.busy[b.Addr] == b.Size
 			lived := uint64(0)
 			if a, ok := sp.ages[b.Addr]; ok && a.size == b.Size {
 				lived = marks - a.since
@@ -184,21 +209,38 @@ func (sp *Space) candidates(pl *alloc.Placement, at alloc.Place) []candidate {
 			c.marks = min(c.marks, lived)
 		}
 		sp.mu.Unlock()
+		switch {
+		case cold == len(g.Blocks):
+			c.class = named
+		case c.marks == 0 && (marks == 0 || g.Since <= step/2):
+			c.class = latest
+		case hot:
+			c.class = busy
+		case c.marks == 0:
+			c.class = early
+		case c.marks < settledAge:
+			c.class = fresh
+		case told:
+			c.class = unnamed
+		default:
+			c.class = settled
+		}
 		out = append(out, c)
 		return false
 	})
 	return out
 }
 
-// colder orders candidates: hinted ones first, then those that live long, of these the
-// latest made (the optimizer's state is made after the parameters), large handles, and the highest addresses,
-// which are the latest too.
+// colder orders candidates: by class, then by age, large handles first, and of those made alike the highest
+// addresses, which are the latest.
 func colder(a, b candidate) int {
-	if a.hinted != b.hinted {
-		if a.hinted {
-			return -1
+	if c := cmp.Compare(a.class, b.class); c != 0 {
+		return c
+	}
+	if a.class == early {
+		if c := cmp.Compare(b.since, a.since); c != 0 {
+			return c
 		}
-		return 1
 	}
 	return cmp.Or(
 		cmp.Compare(min(b.marks, settledAge), min(a.marks, settledAge)),
@@ -208,22 +250,17 @@ func colder(a, b candidate) int {
 	)
 }
 
-// coldest lists the pages that may go to the host, coldest first: what has lived through
-// no mark yet goes only if it was named.
-func (sp *Space) coldest(pl *alloc.Placement) []*page {
-	all := slices.DeleteFunc(sp.candidates(pl, alloc.OnDevice), func(c candidate) bool { return !c.hinted && c.marks == 0 })
+// coldest lists the pages of the device up to a class, coldest first.
+func (sp *Space) coldest(pl *alloc.Placement, last class) []candidate {
+	all := slices.DeleteFunc(sp.candidates(pl, alloc.OnDevice), func(c candidate) bool { return c.class > last })
 	slices.SortFunc(all, colder)
-	return pagesOf(all)
+	return all
 }
 
 // hottest lists the pages that are to come home, hottest first.
 func (sp *Space) hottest(pl *alloc.Placement) []*page {
 	all := slices.DeleteFunc(sp.candidates(pl, alloc.OnHost), func(c candidate) bool { return c.page.parked })
 	slices.SortFunc(all, func(a, b candidate) int { return colder(b, a) })
-	return pagesOf(all)
-}
-
-func pagesOf(all []candidate) []*page {
 	out := make([]*page, len(all))
 	for i, c := range all {
 		out[i] = c.page

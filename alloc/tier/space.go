@@ -23,8 +23,13 @@ type Space struct {
 
 	mu   sync.Mutex
 	cold map[uint64]uint64 // sizes of blocks, by address
+	busy map[uint64]uint64
 	pins map[uint64]uint64
 	ages map[uint64]age
+
+	// Under moving.
+	marked uint32  // blocks that were handed out before the last mark
+	use    highest // of the device's memory, since the last overflow
 }
 
 // Name returns the space's name.
@@ -81,6 +86,12 @@ func (sp *Space) block(addr uint64, f func(b alloc.Span)) bool {
 // the next mark after that.
 func (sp *Space) Cold(addr uint64) bool {
 	return sp.block(addr, func(b alloc.Span) { put(&sp.cold, b) })
+}
+
+// Busy says that a block which lives long is used much, as a parameter that is trained: it stays
+// on the device as long as anything else can go. It reports whether there is such a block. The hint ends as that of Cold.
+func (sp *Space) Busy(addr uint64) bool {
+	return sp.block(addr, func(b alloc.Span) { put(&sp.busy, b) })
 }
 
 // Pin keeps the handles of a block where they are until Unpin or, at the next mark, the

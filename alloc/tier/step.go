@@ -2,6 +2,7 @@ package tier
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 )
@@ -79,21 +80,25 @@ func (sp *Space) endStep(r *Report) (pressed bool, err error) {
 	}
 	l.mu.Unlock()
 	sp.mu.Lock()
-	watched = watched || len(sp.cold)+len(sp.pins) > 0 // hints end with their blocks
+	watched = watched || len(sp.cold)+len(sp.busy)+len(sp.pins) > 0 // hints end with their blocks
 	sp.mu.Unlock()
 	var idle uint64 // host memory that no block uses: what overflowed for a while
 	sp.attached().Placer().Look(func(pl *alloc.Placement) {
-		pl.Mark()
+		sp.use.note(pl.Mark())
+		sp.marked = pl.Served()
 		if watched {
 			idle = sp.grow(pl)
 		}
 	})
+	if pressed {
+		sp.use = highest{}
+	}
 	if pressed && idle > 0 {
 		l.mu.Lock()
 		room := min(sp.overflow-min(sp.overflow, sp.host), l.hostLimit-min(l.hostLimit, l.hostTaken()-l.keptBytes))
 		l.mu.Unlock()
 		missing := idle - min(idle, s.free(sp))
-		evicted, err := sp.evict(0, min(missing, room))
+		evicted, err := sp.evict(0, min(missing, room), settled)
 		r.add(evicted)
 		if err != nil || evicted.Freed < missing {
 			return pressed, err // the next step overflows again, and finds the memory there
@@ -135,7 +140,7 @@ func (sp *Space) grow(pl *alloc.Placement) (idle uint64) {
 		return true
 	})
 	sp.ages = ages
-	for _, hints := range []map[uint64]uint64{sp.cold, sp.pins} {
+	for _, hints := range []map[uint64]uint64{sp.cold, sp.busy, sp.pins} {
 		for addr, size := range hints {
 			if b, ok := pl.Block(addr); !ok || b.Addr != addr || b.Size != size {
 				delete(hints, addr)
@@ -145,8 +150,47 @@ func (sp *Space) grow(pl *alloc.Placement) (idle uint64) {
 	return idle
 }
 
+// window is how many steps a highest figure counts for, and for as many again.
+const window = 32
+
+// highest is the most memory that steps have used at once.
+type highest struct {
+	steps       int
+	now, before uint64
+}
+
+// note adds a step.
+func (h *highest) note(bytes uint64) {
+	if h.steps == window {
+		h.steps, h.before, h.now = 0, h.now, 0
+	}
+	h.steps++
+	h.now = max(h.now, bytes)
+}
+
+func (h *highest) bytes() uint64 { return max(h.now, h.before) }
+
+// spare returns the cached memory that no step has needed since the last overflow, less a part
+// for blocks that will not fit as well. Without overflow nobody counts, and there is none.
+func (sp *Space) spare() (bytes uint64) {
+	l := &sp.store.ledger
+	l.mu.Lock()
+	counted := sp.overflow > 0
+	l.mu.Unlock()
+	if !counted {
+		return 0
+	}
+	sp.attached().Placer().Look(func(pl *alloc.Placement) {
+		reserved, _, _ := pl.Reserved()
+		used := sp.use.bytes()
+		used += max(used/16, quantum)
+		bytes = reserved - min(reserved, used)
+	})
+	return bytes
+}
+
 // comeHome brings memory that overflowed back to the device, hottest first, as long as there is room and
-// the budget lasts.
+// the budget lasts: in memory that the driver has, or that is cached and was not needed lately.
 func (s *Store) comeHome(r *Report) error {
 	end := s.options.Now().Add(s.options.Budget)
 	enough := func() bool { return !s.options.Now().Before(end) }
@@ -154,9 +198,9 @@ func (s *Store) comeHome(r *Report) error {
 		if sp.attached() == nil || sp.Stats().Host == 0 || enough() {
 			continue
 		}
-		free := s.free(sp)
+		room := s.free(sp) + sp.spare()
 		choose := func(pl *alloc.Placement) (pages []*page) {
-			left := free
+			left := room
 			for _, p := range sp.hottest(pl) {
 				if p.size > left {
 					break
@@ -173,14 +217,39 @@ func (s *Store) comeHome(r *Report) error {
 		}
 		before := r.In
 		err := s.hold(sp, func(pl *alloc.Placement) error {
-			return s.transfer(pl, sp, runsOf(choose(pl)), alloc.OnDevice, enough, r)
+			// In pieces, so that no more of the cache is given up than comes home in time.
+			for runs := range slices.Chunk(runsOf(choose(pl)), slots) {
+				if enough() {
+					return nil
+				}
+				if err := s.makeFree(pl, runs); err != nil {
+					return err
+				}
+				if err := s.transfer(pl, sp, runs, alloc.OnDevice, enough, r); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
+		sp.use.now += r.In - before
 		if r.In > before {
 			s.rest.home = 1
 		}
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// makeFree gives cached memory back until the driver has room for runs.
+func (s *Store) makeFree(pl *alloc.Placement, runs []run) error {
+	var need uint64
+	for _, r := range runs {
+		need += r.bytes()
+	}
+	if free := s.freeIn(pl); free < need {
+		return pl.Shrink(need - free)
 	}
 	return nil
 }

@@ -254,6 +254,118 @@ func TestOverflowAlone(t *testing.T) {
 	r.want("what lives long", warm, false)
 }
 
+// TestOrder: what goes first is what was named cold, the latest made of it first, then what was made early in
+// the step, then what lives long, and last what was named busy. At a mark nothing but what is cold goes.
+func TestOrder(t *testing.T) {
+	alone := true
+	r := newRig(t, 1000*mib, Options{Overflow: true, Alone: func() bool { return alone }})
+	frozen, trained, workspace := r.malloc(100*mib), r.malloc(100*mib), r.malloc(100*mib)
+	r.step()
+	state := r.malloc(100 * mib)
+	for _, addr := range []uint64{frozen, state} {
+		if !r.sp.Cold(addr) {
+			t.Fatal("no such block")
+		}
+	}
+	if !r.sp.Busy(trained) || r.sp.Busy(0) {
+		t.Fatal("no such block")
+	}
+	r.step()
+	r.step()
+	first, second := r.malloc(100*mib), r.malloc(100*mib)
+	work := make([]uint64, 4)
+	for i := range work {
+		work[i] = r.malloc(100 * mib)
+	}
+	names := map[uint64]string{frozen: "frozen", trained: "trained", workspace: "workspace", state: "state", first: "first", second: "second"}
+	for i := range work {
+		names[work[i]] = "work"
+	}
+	for _, gone := range []uint64{state, frozen, first, second} {
+		r.want(names[gone], gone, true)
+		next := r.malloc(100 * mib) // one more than there is room for
+		names[next] = "work"
+		r.want("the request before "+names[gone], next, true)
+		for addr, name := range names {
+			if name == "work" {
+				r.want("what was made late", addr, true)
+			}
+		}
+		r.want(names[gone], gone, false)
+	}
+	r.want("the parameters", trained, true)
+	r.want("the workspace", workspace, true)
+	alone = false
+	more := r.malloc(200 * mib)
+	r.want("the request of one thread of several", more, false)
+	r.free(more)
+	if report := r.step(); report.Out != 0 {
+		t.Errorf("at a mark something went that nobody named: %+v", report)
+	}
+	r.want("the parameters", trained, true)
+}
+
+// TestComeHomeFromCache: memory that steps have not needed for a while counts as free, although the cache has it.
+func TestComeHomeFromCache(t *testing.T) {
+	r := newRig(t, 1000*mib, Options{Overflow: true, Alone: always, Budget: time.Hour})
+	r.engine.SetLimit(1000 * mib)
+	state := r.malloc(400 * mib)
+	r.sp.Cold(state)
+	r.step()
+	large := r.malloc(900 * mib)
+	r.want("the state", state, false)
+	r.free(large)
+	for i := range 6 {
+		work := r.malloc(500 * mib) // out of the cache of 900
+		r.free(work)
+		r.step()
+		if on := r.on(state); on && i < 2 {
+			t.Errorf("home after %d steps", i+1)
+		}
+	}
+	r.want("the state, which the cache has room for", state, true)
+	if reserved := r.engine.Usage().Reserved; reserved > 1000*mib || reserved < 900*mib {
+		t.Errorf("%d MiB are reserved", reserved/mib)
+	}
+	work := r.malloc(500 * mib)
+	r.want("the work", work, true)
+	if st := r.store.Stats(); st.Overflows != 1 {
+		t.Errorf("%+v", st)
+	}
+	r.free(work)
+
+	// With steps that need the cache nothing comes home.
+	large = r.malloc(900 * mib)
+	r.want("the state", state, false)
+	r.free(large)
+	for range 100 {
+		r.free(r.malloc(850 * mib))
+		r.step()
+	}
+	if _, far, _, _ := r.sp.Where(state); far < 300*mib || r.store.Stats().Overflows > 3 {
+		t.Errorf("%d MiB are on the host, %+v", far/mib, r.store.Stats())
+	}
+}
+
+// TestHighest: the most of some steps is forgotten after some more.
+func TestHighest(t *testing.T) {
+	var h highest
+	h.note(10)
+	for i := range 3 * window {
+		h.note(5)
+		if want := uint64(5 + 5*btoi(i < 2*window-1)); h.bytes() != want {
+			t.Fatalf("%d after %d steps, not %d", h.bytes(), i, want)
+		}
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // TestComeHome: memory comes home when nothing overflowed for some steps, hottest first, within
 // the budget, and waits longer if that was too early.
 func TestComeHome(t *testing.T) {

@@ -210,6 +210,16 @@ ASHLAR_API int ashlar_restore_blocks(int device, void *const *blocks, size_t cou
 /* Says that blocks are seldom used: they leave the device before others do. */
 ASHLAR_API int ashlar_cold(int device, void *const *blocks, size_t count);
 
+/* Says that blocks which live long are used much: they leave the device after others. */
+ASHLAR_API int ashlar_busy(int device, void *const *blocks, size_t count);
+
+/* This thread waits while another one works for it, as during a backward pass, until it takes the
+ * device back. While one thread alone has used a device since the last step a request that
+ * would fail may move cold memory. Returns 1 if this thread was the one, and 0 if
+ * there is nothing to take back. */
+ASHLAR_API int ashlar_hand_over(int device);
+ASHLAR_API void ashlar_take_back(int device);
+
 /* Whether there is no memory behind a block, because its region was dropped: 0 or 1; -1 if
  * it failed. */
 ASHLAR_API int ashlar_dropped(int device, void *block);

@@ -85,6 +85,7 @@ int ashlar_step(int device, char **report) {
     CALL(ashlarGoStep(device, report, &text));
 }
 int ashlar_cold(int device, void *const *blocks, size_t count) { CALL(ashlarGoCold(device, (void *)blocks, count, &text)); }
+int ashlar_busy(int device, void *const *blocks, size_t count) { CALL(ashlarGoBusy(device, (void *)blocks, count, &text)); }
 char *ashlar_tiers_json(int device) { STRING(ashlarGoTiers(device, &text)); }
 
 int ashlar_dropped(int device, void *block) {

@@ -29,6 +29,24 @@ int ashlar_region_leave(int device, int outer) {
     return ASHLAR_OK;
 }
 
+int ashlar_hand_over(int device) {
+    struct front *f = front_known(device);
+    if (f == NULL) return 0;
+    lock_word(f->lock);
+    const bool mine = lock_alone(f->lock) && (f->lock->last == 0 || f->lock->last == (uintptr_t)pthread_self());
+    if (mine) lock_handed(f->lock, 0);
+    lock_unlock(f->lock);
+    return mine;
+}
+
+void ashlar_take_back(int device) {
+    struct front *f = front_known(device);
+    if (f == NULL) return;
+    lock_word(f->lock);
+    if (lock_alone(f->lock)) lock_handed(f->lock, (uintptr_t)pthread_self());
+    lock_unlock(f->lock);
+}
+
 static _Atomic(ashlar_overflow_observer) told_overflow;
 
 void ashlar_set_overflow_observer(ashlar_overflow_observer observer) { atomic_store(&told_overflow, observer); }

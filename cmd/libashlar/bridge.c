@@ -95,6 +95,23 @@ void front_reset_sums(int device) {
     lock_unlock(f->lock);
 }
 
+void front_marked(int device) {
+    struct front *f = front_known(device);
+    if (f == NULL) return;
+    lock_word(f->lock);
+    lock_handed(f->lock, (uintptr_t)pthread_self());
+    lock_unlock(f->lock);
+}
+
+bool front_alone(int device) {
+    struct front *f = front_known(device);
+    if (f == NULL) return false;
+    lock_word(f->lock);
+    const bool alone = lock_alone(f->lock);
+    lock_unlock(f->lock);
+    return alone;
+}
+
 /* The bindings of devices, made at their first use. Requests look at those in front_bindings,
  * which has them only while streams are bound or threads are in a region. */
 static struct bindings *made[FRONT_DEVICES];

@@ -90,6 +90,11 @@ void front_unbind(int device, int slot);
 /* The engine's word on what waits, from a call that did not come through C. */
 void front_waiting(int device, const struct reply *r);
 
+/* A step has ended: this thread alone uses the device from now on, as far as anybody knows. */
+void front_marked(int device);
+/* Whether one thread alone has used the device since, or since the start. */
+bool front_alone(int device);
+
 /* Calls a function of the shim. */
 /* ctx is whatever the caller chose, so that Go must not take it for a pointer. */
 bool front_accepts(bool (*accept)(void *ctx, void *stream), uintptr_t ctx, uint64_t stream);

@@ -52,6 +52,9 @@ func (cFront) bind(device int, stream uint64, slot int) error {
 
 func (cFront) unbind(device, slot int) { C.front_unbind(C.int(device), C.int(slot)) }
 
+func (cFront) marked(device int)     { C.front_marked(C.int(device)) }
+func (cFront) alone(device int) bool { return bool(C.front_alone(C.int(device))) }
+
 func (cFront) waiting(device int, w *alloc.Waiting) {
 	var r C.struct_reply
 	fillWaiting(w, &r)

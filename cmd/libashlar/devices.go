@@ -38,6 +38,10 @@ type front interface {
 	waiting(device int, w *alloc.Waiting)
 	// bind has the requests of a device on a stream go to a slot.
 	bind(device int, stream uint64, slot int) error
+	// marked notes that a step has ended: this thread alone uses the device from now on, as far as anybody knows.
+	marked(device int)
+	// alone reports whether one thread alone has used the device since.
+	alone(device int) bool
 	// unbind gives the streams of a slot back to the device.
 	unbind(device, slot int)
 }

@@ -69,7 +69,12 @@ func ashlarGoMoveBlocks(device C.int, blocks unsafe.Pointer, count C.size_t, out
 
 //export ashlarGoCold
 func ashlarGoCold(device C.int, blocks unsafe.Pointer, count C.size_t, text **C.char) C.int {
-	return code(lib().cold(int(device), addresses(blocks, count)), text)
+	return code(lib().name(int(device), addresses(blocks, count), (*tier.Space).Cold), text)
+}
+
+//export ashlarGoBusy
+func ashlarGoBusy(device C.int, blocks unsafe.Pointer, count C.size_t, text **C.char) C.int {
+	return code(lib().name(int(device), addresses(blocks, count), (*tier.Space).Busy), text)
 }
 
 //export ashlarGoDropped

@@ -36,6 +36,7 @@ struct lock {
     uint32_t vain;               /* turns in a row of which little was made; guarded, as what follows */
     uint64_t began, resting;     /* when the turn began; no turns until then */
     uint64_t turns, wasted;      /* statistics */
+    uint64_t comers;             /* threads that came after another one since lock_handed */
     _Alignas(64) _Atomic uint32_t waiters; /* threads that wait for their turn */
 };
 
@@ -69,6 +70,16 @@ static inline void lock_lock(struct lock *l) {
     else if (__builtin_expect(holder == me, 0))
         lock_used(l);
 }
+
+/* From now on one thread uses the lock, as far as is known: this one, or whichever comes next if none is named. Called
+ * with the lock. */
+static inline void lock_handed(struct lock *l, uintptr_t to) {
+    l->last = to;
+    l->comers = to != 0;
+}
+
+/* Whether only one thread has used the lock since. Called with the lock. */
+static inline bool lock_alone(const struct lock *l) { return l->comers <= 1; }
 
 #pragma GCC visibility pop
 

@@ -23,6 +23,8 @@ func (*emptyFront) resetPeaks(int)              {}
 func (*emptyFront) resetSums(int)               {}
 func (*emptyFront) waiting(int, *alloc.Waiting) {}
 func (*emptyFront) unbind(int, int)             {}
+func (*emptyFront) marked(int)                  {}
+func (*emptyFront) alone(int) bool              { return false }
 func (*emptyFront) bind(int, uint64, int) error { return nil }
 
 type emptyBox struct{}

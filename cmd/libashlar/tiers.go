@@ -37,6 +37,7 @@ func (l *library) newMover(n int, drv driver.Driver) (*mover, error) {
 	var err error
 	m.store, err = tier.New(drv, tier.Options{
 		Quiet:      m.quiet,
+		Alone:      func() bool { return l.front.alone(n) },
 		Overflowed: m.overflowed,
 	})
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -117,14 +118,14 @@ func (m *mover) capturing(slots []*device) error {
 	}
 	var asked []uint64
 	for _, d := range slots {
-		for _, s := range d.alloc.Segments() {
-			if slices.Contains(asked, s.Stream) {
+		for _, stream := range d.alloc.Placer().Streams() {
+			if slices.Contains(asked, stream) {
 				continue
 			}
-			asked = append(asked, s.Stream)
+			asked = append(asked, stream)
 			// A stream that is gone is not captured.
-			if capturing, err := c.Capturing(s.Stream); err == nil && capturing {
-				return fmt.Errorf("memory cannot be moved: stream %#x: %w; end the capture first", s.Stream, driver.ErrCapturing)
+			if capturing, err := c.Capturing(stream); err == nil && capturing {
+				return fmt.Errorf("memory cannot be moved: stream %#x: %w; end the capture first", stream, driver.ErrCapturing)
 			}
 		}
 	}
@@ -345,12 +346,12 @@ func (d *device) has(addr uint64) bool {
 	return ok
 }
 
-// cold says that blocks are seldom used.
-func (l *library) cold(n int, blocks []uint64) error {
+// name says of blocks that they are seldom used, or much.
+func (l *library) name(n int, blocks []uint64, as func(*tier.Space, uint64) bool) error {
 	by, err := l.bySlot(n, blocks)
 	for _, s := range by {
 		for _, addr := range s.blocks {
-			s.d.space.Cold(addr)
+			as(s.d.space, addr)
 		}
 	}
 	return err
@@ -371,7 +372,9 @@ func (l *library) step(n int) (tier.Report, error) {
 	if err != nil || d.mover == nil {
 		return tier.Report{}, err
 	}
-	return d.mover.store.Step()
+	r, err := d.mover.store.Step()
+	l.front.marked(n)
+	return r, err
 }
 
 // pin keeps a block where it is: somebody outside of the process may know its memory.
