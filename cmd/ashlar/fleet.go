@@ -46,19 +46,25 @@ func addJSONFlag(cmd *cobra.Command, asJSON *bool) {
 // known opens a fleet that is there, for those who only ask: a folder with a wrong
 // name is not made.
 func (o *storeFlags) known(ctx context.Context, f func(*fleet.Store) error) error {
-	if err := o.check(); err != nil {
+	if err := o.exists(); err != nil {
 		return err
 	}
-	if o.hub == "" {
-		dir, err := o.folder()
-		if err != nil {
-			return failure{err}
-		}
-		if _, err := os.Stat(dir); err == nil && !hub.Exists(dir) || errors.Is(err, os.ErrNotExist) {
-			return failure{fmt.Errorf("there is no fleet in %s: check --dir, or make one with ashlar fleet add", dir)}
-		}
-	}
 	return o.fleet(ctx, f)
+}
+
+// exists says if there is no fleet.
+func (o *storeFlags) exists() error {
+	if err := o.check(); err != nil || o.hub != "" {
+		return err
+	}
+	dir, err := o.folder()
+	if err != nil {
+		return failure{err}
+	}
+	if _, err := os.Stat(dir); err == nil && !hub.Exists(dir) || errors.Is(err, os.ErrNotExist) {
+		return failure{fmt.Errorf("there is no fleet in %s: check --dir, or make one with ashlar fleet add", dir)}
+	}
+	return nil
 }
 
 // fleet opens the fleet, and makes it if it is not there.

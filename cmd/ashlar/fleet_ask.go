@@ -76,12 +76,18 @@ Exit status: 0 answered; 2 a flag is wrong, or the store cannot be used.`,
 				return failure{err}
 			}
 			for _, n := range d.Notes {
-				std.errorf("note: %s", n)
+				if !asJSON {
+					std.errorf("note: %s", n)
+				}
 			}
-			return writeFile(cmd.Context(), out, func(w io.Writer) error {
+			err = writeFile(cmd.Context(), out, func(w io.Writer) error {
 				_, err := w.Write(d.Parquet)
 				return err
 			})
+			if err != nil || !asJSON {
+				return err
+			}
+			return printAnswer(std, asJSON, fleet.WrittenTable{File: out, Rows: d.Rows, Columns: d.Columns, Notes: d.Notes}, nil)
 		})
 	}
 	return cmd

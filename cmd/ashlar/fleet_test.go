@@ -50,7 +50,10 @@ func TestFleetWrong(t *testing.T) {
 		{"serve --listen 0.0.0.0:0 --dir " + store, "other machines"},
 		{"serve --cert " + file + " --dir " + store, "--listen"},
 		{"work -j 0 --dir " + store, "-j 0"},
-		{"tune none --dir " + store, "none"},
+		{"tune none --dir " + store, "none is no file here, and no file or run of the fleet"},
+		{"tune 0 --dir " + store, "no file or run"},
+		{"tune none --dir " + store + "x", "there is no fleet in"},
+		{"work --dir " + store + "x", "there is no fleet in"},
 		{"statu", "did you mean status"},
 	} {
 		code, _, stderr := fleetCommand(t, strings.Fields(x.args)...)
@@ -142,6 +145,12 @@ func TestFleetAddFolder(t *testing.T) {
 	}
 	if code, stdout, _ := fleetCommand(t, "query", "--dir", store); code != exitOK || !strings.Contains(stdout, "note: 2 files wait") {
 		t.Errorf("status %d, %q", code, stdout)
+	}
+	table := filepath.Join(dir, "table.parquet")
+	code, stdout, stderr := fleetCommand(t, "query", "-o", table, "--json", "--dir", store)
+	var written fleet.WrittenTable
+	if err := json.Unmarshal([]byte(stdout), &written); err != nil || code != exitOK || written.File != table || written.Columns == 0 || len(written.Notes) != 1 || stderr != "" {
+		t.Errorf("status %d, %v, %q, %q", code, err, stdout, stderr)
 	}
 	if code, stdout, _ := fleetCommand(t, "query", "--json", "--dir", store); code != exitOK || !strings.Contains(stdout, "2 files wait") {
 		t.Errorf("status %d, %q", code, stdout)

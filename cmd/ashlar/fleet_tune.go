@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,8 +32,9 @@ func newFleetTune(std stdio) *cobra.Command {
 		Use:   "tune FILE|HASH|RUN",
 		Short: "Find settings for a file or for all ranks of a run, with all workers",
 		Long: `Tune is the search of ashlar tune, with its batches of settings spread over all
-workers of the fleet. Of a file, given by its name or the beginning of its hash, it
-gives the answer of ashlar tune; a file that is not in the fleet is added. Of a run
+workers of the fleet. Of a file, given by its path, by the name under which it was
+added or the end of that, or by the beginning of its hash, it gives the answer of
+ashlar tune; a file that is not in the fleet is added. Of a run
 it gives the settings whose worst rank needs least: what serves any rank of the last
 launch well is tried on each. --budget is for each search. Without workers the search
 is made here.
@@ -63,6 +65,11 @@ the command was interrupted.`,
 			return fmt.Errorf("--budget is %v: give a time such as 10s", o.budget)
 		}
 		quietPipe()
+		if _, err := os.Stat(args[0]); err != nil { // nothing is added, so nothing is made
+			if err := o.store.exists(); err != nil {
+				return err
+			}
+		}
 		return o.store.fleet(cmd.Context(), func(st *fleet.Store) error { return o.run(cmd.Context(), std, st, args[0]) })
 	}
 	return cmd
@@ -80,9 +87,13 @@ func (o *fleetTuneOptions) run(ctx context.Context, std stdio, st *fleet.Store, 
 	if err != nil {
 		return failure{err}
 	}
-	if hash == "" {
-		if found, err := x.Find([]string{arg}, ""); err == nil {
-			hash = found[0]
+	isRun := slices.ContainsFunc(x.Entries(), func(e answers.Entry) bool { return e.Run == arg })
+	if hash == "" && !isRun {
+		if hash, err = x.FindOne(arg); err != nil {
+			return failure{err}
+		}
+		if hash == "" {
+			return failure{fmt.Errorf("%s is no file here, and no file or run of the fleet: ashlar fleet query --show run,file,hash lists them; of a hash give at least %d digits", arg, fleet.LeastHash)}
 		}
 	}
 	p := startProgress(std, 0, "settings evaluated")

@@ -225,6 +225,9 @@ used, or jobs come from a newer version.`,
 		if w.Jobs == 0 {
 			return errors.New("-j 0 does nothing: give a number of processes")
 		}
+		if err := store.exists(); err != nil {
+			return err
+		}
 		takesTime(cmd.Context())
 		return store.fleetWith(cmd.Context(), hub.Options{Follow: true}, func(_ *hub.Hub, st *fleet.Store) error {
 			if err := st.Work(cmd.Context(), w); err != nil {

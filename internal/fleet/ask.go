@@ -34,6 +34,16 @@ type Question struct {
 // what its document is.
 type TableFile struct {
 	Parquet []byte   `json:"parquet"`
+	Rows    int      `json:"rows"`
+	Columns int      `json:"columns"`
+	Notes   []string `json:"notes"`
+}
+
+// WrittenTable is what ashlar fleet query -o FILE --json prints.
+type WrittenTable struct {
+	File    string   `json:"file"`
+	Rows    int      `json:"rows"`
+	Columns int      `json:"columns"`
 	Notes   []string `json:"notes"`
 }
 
@@ -80,7 +90,7 @@ func (x *Index) answer(ctx context.Context, q *Question) (any, error) {
 		}
 		var file bytes.Buffer
 		err = d.WriteParquet(&file)
-		return TableFile{file.Bytes(), d.Notes}, err
+		return TableFile{file.Bytes(), d.Rows.Len(), len(d.Columns), d.Notes}, err
 	}
 	return nil, errors.New("the server does not know the question; update ashlar there")
 }

@@ -15,6 +15,7 @@ func TestDocumented(t *testing.T) {
 		{reflect.TypeFor[Added](), 7},
 		{reflect.TypeFor[Status](), 16},
 		{reflect.TypeFor[Checked](), 7},
+		{reflect.TypeFor[WrittenTable](), 4},
 		{reflect.TypeFor[Removed](), 1},
 		{reflect.TypeFor[Requeued](), 1},
 	} {

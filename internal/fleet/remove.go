@@ -23,8 +23,8 @@ type Requeued struct {
 	Queued int `json:"queued"`
 }
 
-// leastHash is how many digits of a hash name a file at least.
-const leastHash = 6
+// LeastHash is how many digits of a hash name a file at least.
+const LeastHash = 6
 
 // Find returns the hashes of files that are named by the beginning of their hash,
 // or that are of a run.
@@ -48,8 +48,8 @@ func (x *Index) Find(names []string, run string) ([]string, error) {
 	for _, name := range names {
 		matches := x.byHash(name)
 		switch {
-		case len(name) < leastHash:
-			return nil, fmt.Errorf("%q is too short for a hash: give at least %d digits of one, as ashlar fleet query --show hash,file shows it", name, leastHash)
+		case len(name) < LeastHash:
+			return nil, fmt.Errorf("%q is too short for a hash: give at least %d digits of one, as ashlar fleet query --show hash,file shows it", name, LeastHash)
 		case len(matches) == 0:
 			return nil, fmt.Errorf("no file has a hash that begins with %q: ashlar fleet query --show hash,file shows them", name)
 		case len(matches) > 1:
@@ -67,7 +67,7 @@ func (x *Index) Find(names []string, run string) ([]string, error) {
 
 // byHash returns the hashes that begin so. The caller has the lock.
 func (x *Index) byHash(begin string) (matches []string) {
-	if len(begin) < leastHash {
+	if len(begin) < LeastHash {
 		return nil
 	}
 	for hash := range x.files {

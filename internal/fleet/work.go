@@ -50,6 +50,10 @@ type worker struct {
 	started time.Time
 	doing   atomic.Int64
 	silent  sync.Map // what was logged already
+
+	mu       sync.Mutex
+	gone     time.Time // since when there is no server; zero if there is one
+	saidGone bool
 }
 
 // Work analyses files until the context ends.
@@ -129,8 +133,9 @@ func (w *worker) loop(ctx context.Context) error {
 			do, tunes = w.do, false
 			job, err = w.queue.Pull(ctx, idle-ifRecent(tuned))
 		}
+		w.watchServer(ctx)
 		if job == nil {
-			if err != nil && !errors.Is(err, hub.ErrNone) && ctx.Err() == nil {
+			if err != nil && !errors.Is(err, hub.ErrNone) && w.hub.Connected() && ctx.Err() == nil {
 				w.say("pull", "no job comes: "+err.Error())
 				sleep(ctx, time.Second)
 			}
@@ -156,6 +161,28 @@ func (w *worker) loop(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// goneTime is how long a worker waits before it says that its server has gone.
+const goneTime = 2 * time.Second
+
+// watchServer says that the server has gone, and that it is back.
+func (w *worker) watchServer(ctx context.Context) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch connected := w.hub.Connected(); {
+	case ctx.Err() != nil:
+	case connected && w.saidGone:
+		w.options.Log("the server of the fleet is back")
+		w.gone, w.saidGone = time.Time{}, false
+	case connected:
+		w.gone = time.Time{}
+	case w.gone.IsZero():
+		w.gone = time.Now()
+	case !w.saidGone && time.Since(w.gone) > goneTime:
+		w.saidGone = true
+		w.options.Log("the server of the fleet (" + w.hub.Name() + ") has gone: this worker waits for it; ashlar fleet serve starts one")
+	}
 }
 
 // ifRecent is how long a slot waits for settings to try: whoever has sent a batch

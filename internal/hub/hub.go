@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -105,12 +106,21 @@ func Open(ctx context.Context, o Options) (*Hub, error) {
 		switch {
 		case errors.Is(err, nats.ErrAuthorization):
 			hint = "check the credentials"
+		case isCertificate(err):
+			hint = "give the certificate that the server is checked by with --ca, and the name or address that it is for in the URL"
 		case o.URL != "":
 			hint = "check the URL, such as nats://HOST:4222, and that the cluster runs with JetStream"
 		}
-		return nil, fmt.Errorf("the store %s cannot be opened (%w): %s", h.name(), err, hint)
+		return nil, fmt.Errorf("the store %s cannot be opened (%w): %s", h.Name(), err, hint)
 	}
 	return h, nil
+}
+
+// isCertificate reports whether the certificate of a server is what is wrong.
+func isCertificate(err error) bool {
+	var verify *tls.CertificateVerificationError
+	var header tls.RecordHeaderError
+	return errors.As(err, &verify) || errors.As(err, &header)
 }
 
 // ownerTime is how long an owner is waited for; tests are less patient.
@@ -163,8 +173,8 @@ func (o *Options) elsewhere() (connect []nats.Option, err error) {
 	return connect, nil
 }
 
-// name says where the store is, without what only its users should know.
-func (h *Hub) name() string {
+// Name says where the store is, without what only its users should know.
+func (h *Hub) Name() string {
 	if h.options.URL == "" {
 		return h.options.Dir
 	}

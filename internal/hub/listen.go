@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -96,5 +97,23 @@ func (h *Hub) Address() string {
 	if h.owned == nil || h.options.Listen == nil {
 		return ""
 	}
-	return h.owned.server.ClientURL()
+	return reachable(h.owned.server.ClientURL(), os.Hostname)
+}
+
+// reachable puts the name of this machine in place of an address that stands for
+// all of its own.
+func reachable(address string, hostname func() (string, error)) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	if ip := net.ParseIP(u.Hostname()); ip == nil || !ip.IsUnspecified() {
+		return address
+	}
+	name, err := hostname()
+	if err != nil {
+		name = "HOST"
+	}
+	u.Host = net.JoinHostPort(name, u.Port())
+	return u.String()
 }

@@ -75,7 +75,7 @@ func TestListen(t *testing.T) {
 		if h, err := Open(t.Context(), o); err == nil {
 			h.Close()
 			t.Errorf("%s opens the store", name)
-		} else if strings.Contains(err.Error(), token) || name == "a wrong token" && !strings.Contains(err.Error(), "check the credentials") {
+		} else if strings.Contains(err.Error(), token) || name == "a wrong token" && !strings.Contains(err.Error(), "check the credentials") || name == "no CA" && !strings.Contains(err.Error(), "--ca") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -244,5 +244,18 @@ func testEach(t *testing.T, o Options) {
 	}
 	if got, last := read(3); got != n-4 || last != n-1 {
 		t.Errorf("%d messages, the last %d", got, last)
+	}
+}
+
+// An address that stands for all of a machine is of no use to another one.
+func TestReachable(t *testing.T) {
+	name := func() (string, error) { return "login1", nil }
+	for address, want := range map[string]string{
+		"tls://0.0.0.0:4222": "tls://login1:4222", "nats://[::]:4222": "nats://login1:4222",
+		"nats://127.0.0.1:4222": "nats://127.0.0.1:4222", "tls://node7:4222": "tls://node7:4222",
+	} {
+		if got := reachable(address, name); got != want {
+			t.Errorf("%s: %s, want %s", address, got, want)
+		}
 	}
 }

@@ -267,9 +267,7 @@ func newCause(places []*place) Cause {
 		if e.Commit != "" {
 			commits[e.Commit] = true
 		}
-		if e.Rank != nil {
-			ranks[fmt.Sprintf("%s\x00%d", e.Run, *e.Rank)] = true
-		}
+		ranks[e.rankKey()] = true
 	}
 	c.Runs, c.Ranks, c.Commits = len(runs), len(ranks), len(commits)
 	c.Frames, c.Roles = causeFrames(&last.Summary)

@@ -197,6 +197,11 @@ func TestCauses(t *testing.T) {
 	if d, err = answers.Causes(t.Context(), entries, nowUS+4*day); err != nil || len(d.Causes) != 1 {
 		t.Errorf("%+v, %v", d, err)
 	}
+	unnamed := []answers.Entry{cause(1, explain.Leak, 1, 20), cause(2, explain.Leak, 1, 20)}
+	unnamed[0].Rank, unnamed[1].Rank = nil, nil
+	if d, err = answers.Causes(t.Context(), unnamed, 0); err != nil || len(d.Causes) != 1 || d.Causes[0].Ranks != 2 {
+		t.Errorf("files that do not name their rank are ranks of their own, as in growth: %+v, %v", d, err)
+	}
 	// Nobody knows whether these lines are one that moved: both explanations are gone.
 	if d, err = answers.Causes(t.Context(), []answers.Entry{cause(1, explain.Leak, 1, 20), cause(2, explain.Leak, 1, 24)}, 0); err != nil || len(d.Notes) != 1 {
 		t.Errorf("%+v, %v", d, err)

@@ -176,6 +176,15 @@ func onePerRank(launch []*Entry) []*Entry {
 	return out
 }
 
+// rankKey tells ranks of all runs apart. A file that does not name its rank is one
+// of its own, here as in a launch.
+func (e *Entry) rankKey() string {
+	if e.Rank == nil {
+		return e.Hash
+	}
+	return fmt.Sprintf("%s\x00%d", e.Run, *e.Rank)
+}
+
 // rank returns the numbers by which ashlar diff compares ranks.
 func (e *Entry) rank() *diff.Rank {
 	s := &e.Summary
