@@ -730,17 +730,17 @@ class _Part:
     Where Linux can, the file has no name before: a job that is killed leaves none.
     """
 
-    def __init__(self, path, old, nameless=True):
+    def __init__(self, path, old):
         path = os.path.realpath(path)
         self.folder, name = os.path.split(path)
         os.makedirs(self.folder, exist_ok=True)
-        self.path, self.old, self.nameless = path, old, nameless
+        self.path, self.old = path, old
         self.part = os.path.join(self.folder, ".%s.%d.part" % (name, os.getpid()))
         self.named = self.taken = False
 
     def __enter__(self):
         nameless = None
-        if self.nameless and hasattr(os, "O_TMPFILE"):
+        if hasattr(os, "O_TMPFILE"):
             nameless = _attempt(os.open, self.folder, os.O_TMPFILE | os.O_RDWR, 0o666)
         self.named = nameless is None
         self.file = open(self.part if self.named else nameless, "wb")
@@ -1710,6 +1710,7 @@ if hasattr(os, "register_at_fork"):
 
 SMALL = 1 << 20  # bytes; such storages are copied on the job's own stream
 ALIGN = 4096
+WRITTEN = 1 << 26  # bytes at a time
 
 
 def async_save(obj, path):
@@ -1827,9 +1828,9 @@ class _Saver:
                 event.synchronize()
             staged.sources = []
             obj = staged.unpickle(pickled)
-            with _Part(save.path, _identity(save.path), nameless=False) as part:
-                torch.save(obj, part.part)  # by its name: PyTorch then writes without Python's lock
-                _sync(part.part)
+            with _Part(save.path, _identity(save.path)) as part:
+                torch.save(obj, _Unlocked(part.file))
+                os.fsync(part.file.fileno())
             if part.taken:
                 save.path = part.path
         except BaseException as e:
@@ -1861,9 +1862,34 @@ def _single_stream(torch, device):
     return torch.cuda.ExternalStream(stream.value, device=device)
 
 
-def _sync(path):
-    with open(path, "rb") as f:
-        os.fsync(f.fileno())
+class _Unlocked(io.RawIOBase):
+    """A file for torch.save, of which each call leaves Python's lock to the job.
+
+    By its name torch.save would close the file itself, and hold the lock meanwhile: ext4
+    and NFS begin to write then, half a second for each GB.
+    """
+
+    def __init__(self, file):
+        self.number = file.fileno()
+
+    def writable(self):
+        return True
+
+    def seekable(self):
+        return True
+
+    def write(self, data):
+        data = memoryview(data).cast("B")
+        size = len(data)
+        while len(data):
+            data = data[os.write(self.number, data[:WRITTEN]):]
+        return size
+
+    def seek(self, offset, whence=os.SEEK_SET):
+        return os.lseek(self.number, offset, whence)
+
+    def tell(self):
+        return os.lseek(self.number, 0, os.SEEK_CUR)
 
 
 class _Staged:

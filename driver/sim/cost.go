@@ -5,12 +5,13 @@ import (
 )
 
 // What the calls of the driver cost, in microseconds: the mean of two runs of
-// tools/bench/driver/costs.py on an H200, which differed by a factor of up to 1.8.
+// tools/bench/driver/costs.py on an H200, which differed by a factor of up to 1.8,
+// and up to 64 MiB of a third.
 // Other devices differ too; the figures are for comparing settings, not for
 // predicting seconds.
 var (
-	mallocCost = costs{{2 << 20, 39}, {20 << 20, 39}, {64 << 20, 44}, {200 << 20, 56}, {512 << 20, 75}, {1 << 30, 183}, {2 << 30, 259}, {8 << 30, 896}}
-	freeCost   = costs{{2 << 20, 32}, {20 << 20, 46}, {64 << 20, 68}, {200 << 20, 119}, {512 << 20, 250}, {1 << 30, 458}, {2 << 30, 911}, {8 << 30, 4256}}
+	mallocCost = costs{{2 << 20, 43}, {20 << 20, 45}, {64 << 20, 49}, {200 << 20, 56}, {512 << 20, 75}, {1 << 30, 183}, {2 << 30, 259}, {8 << 30, 896}}
+	freeCost   = costs{{2 << 20, 35}, {20 << 20, 48}, {64 << 20, 75}, {200 << 20, 119}, {512 << 20, 250}, {1 << 30, 458}, {2 << 30, 911}, {8 << 30, 4256}}
 	// Of one handle: create, map, its share of setting access.
 	mapCost = costs{{2 << 20, 38}, {20 << 20, 43}, {64 << 20, 49}, {128 << 20, 56}, {256 << 20, 92}}
 	// Of one handle: unmap, release.
@@ -53,6 +54,37 @@ func HostWriteTime(bytes uint64) time.Duration { return atRate(bytes, hostWriteR
 
 func atRate(bytes uint64, rate float64) time.Duration {
 	return time.Duration(float64(bytes) / rate * float64(time.Second))
+}
+
+// How much longer a call of the driver takes after that many microseconds without
+// one, in microseconds: means over sizes from 2 to 64 MiB, giving and taking, of a run of
+// tools/bench/driver/costs.py --pauses on an H200.
+var pauseCost = costs{{0, 0}, {30, 9}, {100, 14}, {300, 25}, {1000, 52}, {longestPause, 115}}
+
+const longestPause = 10_000 // longer ones cost no more
+
+// clock is that of the program that calls the driver.
+type clock struct {
+	now    func() (us int64, known bool)
+	called bool
+	last   int64         // when the last call was made
+	took   time.Duration // and how long it took
+}
+
+// call returns how long a call takes now that takes that long without a pause before it.
+func (c *clock) call(took time.Duration) time.Duration {
+	if c.now == nil {
+		return took
+	}
+	now, known := c.now()
+	if !known {
+		return took
+	}
+	if pause := now - c.last - c.took.Microseconds(); c.called && pause > 0 {
+		took += pauseCost.interpolate(uint64(min(pause, longestPause)))
+	}
+	c.called, c.last, c.took = true, now, took
+	return took
 }
 
 // costs are points of a line that is straight between them.

@@ -50,6 +50,10 @@ type Config struct {
 	Mirrored bool
 	// Events says when events are done.
 	Events EventMode
+	// Clock tells the program's time in microseconds, where it is known: a call of the
+	// driver takes longer after a pause. Without it calls cost what they do one after
+	// the other.
+	Clock func() (us int64, known bool)
 	// Processes is what [Device.Processes] reports.
 	Processes []driver.Process
 }
@@ -73,6 +77,7 @@ type Device struct {
 	calls    Counts
 	faults   faults
 	follow   []Placement
+	clock    clock
 	cost     time.Duration
 }
 
@@ -98,6 +103,7 @@ func New(c Config) *Device {
 		endless:   c.Endless,
 		mirrored:  c.Mirrored,
 		follow:    c.Follow,
+		clock:     clock{now: c.Clock},
 	}
 	d.segments.started = c.Started
 	return d
@@ -153,7 +159,7 @@ func (d *Device) Malloc(size, stream uint64) (addr uint64, err error) {
 		return 0, fmt.Errorf("sim: %w: no addresses for a malloc of %s", driver.ErrOutOfMemory, units.Size(size))
 	}
 	d.held += roundUp(size, page)
-	d.cost += MallocTime(size)
+	d.cost += d.clock.call(MallocTime(size))
 	return d.mirror(addr, size), nil
 }
 
@@ -180,7 +186,7 @@ func (d *Device) Free(addr, size uint64) error {
 	}
 	d.followFree(addr)
 	d.segments.giveBack(addr)
-	d.cost += FreeTime(size)
+	d.cost += d.clock.call(FreeTime(size))
 	d.held -= roundUp(size, page)
 	d.events.completeAll()
 	return nil

@@ -15,16 +15,20 @@ const (
 // makes it, the last that goes gives it back, and the others cost little. Where
 // in a page a request lies is not looked at.
 type SmallPages struct {
-	room maxTree // page -> free bytes; 0 where there is no page
-	live []int32 // page -> requests in it
-	free []int32 // numbers of pages that were given back
+	// Clock is that of [Config].
+	Clock func() (us int64, known bool)
+
+	clock clock
+	room  maxTree // page -> free bytes; 0 where there is no page
+	live  []int32 // page -> requests in it
+	free  []int32 // numbers of pages that were given back
 }
 
 // Malloc returns the page of a request, or -1 for one that has its own memory,
 // and the time of the call.
 func (s *SmallPages) Malloc(size uint64) (int32, time.Duration) {
 	if size >= page {
-		return -1, MallocTime(size)
+		return -1, s.driver(MallocTime(size))
 	}
 	size = roundUp(max(size, 1), smallUnit)
 	if i := s.room.first(size); i >= 0 {
@@ -40,13 +44,13 @@ func (s *SmallPages) Malloc(size uint64) (int32, time.Duration) {
 	}
 	s.live[i] = 1
 	s.room.set(int(i), page-size)
-	return i, smallMalloc + MallocTime(page)
+	return i, smallMalloc + s.driver(MallocTime(page))
 }
 
 // Free returns the time in which a request is given back.
 func (s *SmallPages) Free(i int32, size uint64) time.Duration {
 	if i < 0 {
-		return FreeTime(size)
+		return s.driver(FreeTime(size))
 	}
 	if s.live[i]--; s.live[i] > 0 {
 		s.room.set(int(i), s.room.at(int(i))+roundUp(max(size, 1), smallUnit))
@@ -54,5 +58,11 @@ func (s *SmallPages) Free(i int32, size uint64) time.Duration {
 	}
 	s.room.set(int(i), 0)
 	s.free = append(s.free, i)
-	return smallFree + FreeTime(page)
+	return smallFree + s.driver(FreeTime(page))
+}
+
+// driver returns how long a call takes now that reaches the driver.
+func (s *SmallPages) driver(took time.Duration) time.Duration {
+	s.clock.now = s.Clock
+	return s.clock.call(took)
 }

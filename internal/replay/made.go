@@ -125,6 +125,15 @@ func (p *Program) time(event int) int64 {
 	return p.Trace.Events.Time.At(event)
 }
 
+// clock returns when a call was made, if that is known.
+func (p *Program) clock(call int) (us int64, known bool) {
+	if call < 0 || call >= len(p.events) {
+		return 0, false
+	}
+	us = p.time(int(p.events[call]))
+	return us, us != trace.NoTime
+}
+
 // stack returns the stack of an event, if there is a trace that has it.
 func (p *Program) stack(event int) trace.StackID {
 	if event >= p.Trace.Events.Len() {

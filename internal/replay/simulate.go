@@ -42,6 +42,7 @@ type simulation struct {
 	failure   error // the last
 	highs     highs
 	piece     highs // of the current piece of the curve
+	at        int   // the call that is being made; -1 before the first
 
 	startCalls sim.Counts // of the driver before the first call
 	startCost  time.Duration
@@ -70,9 +71,11 @@ func (p *Program) simulate(c Conditions, host Host) (*simulation, error) {
 		config.TotalMemory, config.Endless = c.DeviceMemory, false
 	}
 	r := &simulation{
-		Program: p, outcome: &Outcome{Conditions: c}, device: sim.New(config), external: p.external,
-		handles: make([]alloc.Handle, p.tensors),
+		Program: p, outcome: &Outcome{Conditions: c}, external: p.external,
+		handles: make([]alloc.Handle, p.tensors), at: -1,
 	}
+	config.Clock = func() (int64, bool) { return p.clock(r.at) }
+	r.device = sim.New(config)
 	conf := c.Settings
 	if len(p.initial) > 0 {
 		conf = p.Settings // the state at the beginning was made under these
@@ -291,6 +294,7 @@ func (r *simulation) makeCalls(i, end int) error {
 	s, calls, handles, sizes := r.serial, r.calls, r.handles, r.outcome.BlockSizes
 	for ; i < end; i++ {
 		c := calls[i]
+		r.at = i
 		switch c.kind() {
 		case CallFree:
 			h := handles[c.tensor]

@@ -20,6 +20,7 @@ func (p *Program) RunUncached(ctx context.Context, c Conditions) (*Outcome, erro
 	}
 	c.Limit, c.Settings.PerProcessMemoryFraction = 0, 1
 	u := &uncached{Program: p, outcome: &Outcome{Conditions: c}, sizes: make([]uint64, p.tensors), pages: make([]int32, p.tensors)}
+	u.small.Clock = func() (int64, bool) { return p.clock(u.outcome.Calls) }
 	p.EachFirst(func(tensor int, c Call) {
 		u.sizes[tensor] = c.Size
 		u.pages[tensor], _ = u.small.Malloc(c.Size)

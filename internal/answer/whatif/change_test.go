@@ -179,6 +179,14 @@ func TestMeasuredChanges(t *testing.T) {
 	if err := json.Unmarshal(data, &rows); err != nil {
 		t.Fatal(err)
 	}
+	var times map[string][]float64 // ms, of three visits
+	data, err = os.ReadFile(filepath.Join("..", "..", "..", "testdata", "nocache", "times.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &times); err != nil {
+		t.Fatal(err)
+	}
 	runs := map[string]measured{}
 	for _, r := range rows {
 		runs[r.Script+"-"+r.Mode] = r
@@ -202,6 +210,10 @@ func TestMeasuredChanges(t *testing.T) {
 			if got.DeviceAllocs != want.Calls.CudaMalloc.Count || got.DeviceFrees != want.Calls.CudaFree.Count || got.PeakReserved != reserved {
 				t.Errorf("%s, %s from %s: %d cudaMalloc, %d cudaFree, %d bytes reserved; measured %d, %d, %d", script, tt.to, tt.from,
 					got.DeviceAllocs, got.DeviceFrees, got.PeakReserved, want.Calls.CudaMalloc.Count, want.Calls.CudaFree.Count, reserved)
+			}
+			took := slices.Sorted(slices.Values(times[script+"-"+tt.to]))[1] // the visits differ by up to 2.4
+			if r := took / got.DriverMS; r < 1/1.5 || r > 1.5 {
+				t.Errorf("%s, %s from %s: %.2f ms in the driver, measured %.2f", script, tt.to, tt.from, got.DriverMS, took)
 			}
 		}
 	}

@@ -247,9 +247,8 @@ class Random:
         self.state = state
 
 
-def save(value, path):
-    with open(path, "wb") as f:
-        pickle.dump(value, f)
+def save(value, file):
+    file.write(memoryview(pickle.dumps(value)))
 
 
 def empty(size, dtype=float32, device="cpu", pin_memory=False):
