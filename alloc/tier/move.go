@@ -11,9 +11,9 @@ import (
 // batch is how many bytes are copied and remapped at once, if handles are not larger.
 const batch = 128 << 20
 
-// slots is how many runs are on their way at once: one is copied while the one before
-// it is remapped.
-const slots = 2
+// slots is how many runs are on their way at once: the targets of one are made while one is copied, one is remapped,
+// and the old handles of one are released. A driver may have some of these wait for each other, so there is one more.
+const slots = 5
 
 // stage are the addresses at which targets are mapped while they are filled. It is
 // used by whoever holds moving.
@@ -119,7 +119,9 @@ func runsOf(pages []*page) []run {
 type transit struct {
 	run     run
 	targets []handle
-	slot    *slot // nil if nothing is copied
+	old     []handle // what the targets have replaced
+	slot    *slot
+	late    bool // it was not copied any more
 	err     error
 }
 
@@ -131,44 +133,70 @@ func (s *Store) transfer(pl *alloc.Placement, sp *Space, runs []run, to alloc.Pl
 	for i := range s.stage.slots {
 		free <- &s.stage.slots[i]
 	}
-	ready := make(chan *transit, slots)
+	made, ready := make(chan *transit, slots), make(chan *transit, slots)
 	var stop atomic.Bool
+	over := func() bool { return stop.Load() || enough != nil && enough() }
 	go func() {
-		defer close(ready)
+		defer close(made)
 		for _, r := range runs {
 			sl := <-free
-			if stop.Load() || enough != nil && enough() {
+			if over() {
 				return
 			}
 			t := &transit{run: r, slot: sl}
-			t.err = s.prepare(sp, t, to)
-			ready <- t
-			if t.err != nil {
+			err := s.target(sp, t, to)
+			t.err = err
+			made <- t
+			if err != nil {
 				return
 			}
 		}
 	}()
+	go func() {
+		defer close(ready)
+		some := false
+		for t := range made {
+			if t.err == nil {
+				if t.late = some && over(); !t.late { // once begun, one run is moved
+					t.err = s.fill(t, to)
+					some = true
+				}
+			}
+			ready <- t
+		}
+	}()
+	gone := make(chan []handle, slots)
+	released := make(chan struct{})
+	go func() {
+		defer close(released)
+		for handles := range gone {
+			s.giveBack(sp, handles)
+		}
+	}()
 	var failed error
 	for t := range ready {
+		if failed == nil {
+			failed = t.err
+		}
 		switch {
-		case t.err != nil:
-			if failed == nil {
-				failed = t.err
-			}
-		case failed != nil:
+		case failed != nil, t.late:
 			s.abandon(sp, t)
 		default:
-			if failed = s.exchange(pl, sp, t, to, report); failed != nil {
-				stop.Store(true)
-			}
+			failed = s.exchange(pl, sp, t, to, report)
+			gone <- t.old
+		}
+		if failed != nil {
+			stop.Store(true)
 		}
 		free <- t.slot
 	}
+	close(gone)
+	<-released
 	return failed
 }
 
-// prepare makes the targets of a run and fills them. If it fails nothing has changed.
-func (s *Store) prepare(sp *Space, t *transit, to alloc.Place) (err error) {
+// target makes the targets of a run, where they can be filled. If it fails nothing has changed.
+func (s *Store) target(sp *Space, t *transit, to alloc.Place) (err error) {
 	switch to {
 	case alloc.Nowhere:
 		return nil
@@ -177,18 +205,21 @@ func (s *Store) prepare(sp *Space, t *transit, to alloc.Place) (err error) {
 	default:
 		t.targets, err = s.makeDevice(sp, t.run.size(), len(t.run))
 	}
-	if err != nil || t.run[0].place == alloc.Nowhere {
+	if err != nil || t.run[0].place == alloc.Nowhere || housed(t.targets) {
 		return err
 	}
-	if housed(t.targets) {
-		err = s.copyHome(t)
-	} else if err = t.slot.fill(s, t.run.size(), t.targets); err == nil {
-		err = s.dev.CopyMapped(t.slot.addr, t.run.addr(), t.run.bytes())
+	return t.slot.fill(s, t.run.size(), t.targets)
+}
+
+// fill copies the bytes of a run to its targets.
+func (s *Store) fill(t *transit, to alloc.Place) error {
+	switch {
+	case to == alloc.Nowhere || t.run[0].place == alloc.Nowhere:
+		return nil
+	case housed(t.targets):
+		return s.copyHome(t)
 	}
-	if err != nil {
-		s.abandon(sp, t)
-	}
-	return err
+	return s.dev.CopyMapped(t.slot.addr, t.run.addr(), t.run.bytes())
 }
 
 // housed reports whether handles can be written at their homes.
@@ -224,7 +255,8 @@ func (s *Store) abandon(sp *Space, t *transit) {
 	t.targets = nil
 }
 
-// exchange puts the targets of a run in the place of what lies behind its addresses. If
+// exchange puts the targets of a run in the place of what lies behind its addresses; the old handles are the
+// caller's to give back. If
 // that fails the old handles are mapped back; if that fails too, the pages are broken, and
 // the engine knows that nothing lies there.
 func (s *Store) exchange(pl *alloc.Placement, sp *Space, t *transit, to alloc.Place, report *Report) error {
@@ -243,7 +275,7 @@ func (s *Store) exchange(pl *alloc.Placement, sp *Space, t *transit, to alloc.Pl
 	}
 	if to == alloc.Nowhere {
 		s.settle(pl, r, nil, to, false)
-		s.giveBack(sp, old)
+		t.old = old
 		report.count(r.bytes(), from, to)
 		s.count(r, from, to)
 		return nil
@@ -253,13 +285,13 @@ func (s *Store) exchange(pl *alloc.Placement, sp *Space, t *transit, to alloc.Pl
 	switch {
 	case err == nil:
 		s.settle(pl, r, t.targets, to, true)
-		s.giveBack(sp, old)
+		t.old = old
 		report.count(r.bytes(), from, to)
 		s.count(r, from, to)
 		return nil
 	case stuck: // they have the bytes, and lie at the address
 		s.settle(pl, r, t.targets, alloc.Nowhere, true)
-		s.giveBack(sp, old)
+		t.old = old
 		return err
 	}
 	s.giveBack(sp, t.targets)

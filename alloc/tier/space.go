@@ -37,7 +37,8 @@ func (sp *Space) Name() string { return sp.name }
 
 // Driver returns the driver that the space's allocator is made over. It has the
 // optional interfaces of the store's device as far as the engine asks for them, except
-// that of taking over memory which is there already.
+// [driver.Adopter]: memory that was mapped by somebody else has no handle that the store could
+// map elsewhere, and an allocator that was restored over it would unmap what the store does not know.
 func (sp *Space) Driver() driver.Driver { return &adaptor{driver.Passing{Driver: sp.store.dev}, sp} }
 
 // Attach makes the space known to the allocator that was made over its driver.

@@ -189,6 +189,9 @@ func (sp *Space) spare() (bytes uint64) {
 	return bytes
 }
 
+// atOnce is for how many runs the cache gives memory up at once.
+const atOnce = 2
+
 // comeHome brings memory that overflowed back to the device, hottest first, as long as there is room and
 // the budget lasts: in memory that the driver has, or that is cached and was not needed lately.
 func (s *Store) comeHome(r *Report) error {
@@ -218,7 +221,7 @@ func (s *Store) comeHome(r *Report) error {
 		before := r.In
 		err := s.hold(sp, func(pl *alloc.Placement) error {
 			// In pieces, so that no more of the cache is given up than comes home in time.
-			for runs := range slices.Chunk(runsOf(choose(pl)), slots) {
+			for runs := range slices.Chunk(runsOf(choose(pl)), atOnce) {
 				if enough() {
 					return nil
 				}
