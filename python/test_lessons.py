@@ -388,6 +388,20 @@ class TestSave(TensorCase):
             self.assertEqual((got["weight"].tolist(), got["norm"].tolist()), ([n] * 4, [49 + n if n else 5]))
         self.assertEqual(len(self.fake.hooks), 1)
 
+    def test_short_writes(self):
+        """The system may write less than it was given."""
+        write = os.write
+        with mock.patch.object(self.ashlar.os, "write", lambda file, data: write(file, data[:max(1, len(data) // 3)])):
+            self.ashlar.async_save(self.fake.floats(*range(100)), self.path).wait()
+        self.assertEqual(self.read().tolist(), list(range(100)))
+
+    def test_full_disk(self):
+        self.ashlar.async_save(self.fake.floats(1, 2), self.path).wait()
+        with mock.patch.object(self.ashlar.os, "write", side_effect=[3, OSError(28, "No space left on device")]):
+            with self.assertRaisesRegex(OSError, "No space left"):
+                self.ashlar.async_save(self.fake.floats(3, 4), self.path).wait()
+        self.assertEqual((self.read().tolist(), self.files()), ([1, 2], ["c.pt"]))
+
     def test_memory_is_kept(self):
         for count in (4, 4, 2000, 4):
             self.ashlar.async_save([self.fake.floats(*range(count))], self.path).wait()
