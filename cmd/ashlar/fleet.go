@@ -161,14 +161,20 @@ the store cannot be used. What was added before that stays, and is counted.`,
 			p.stop()
 			added.Skipped, added.Refused = append(added.Skipped, skipped...), append(added.Refused, refused...)
 			// What was added before an error stays, so it is said.
+			if err != nil {
+				added.Error = firstLine(err.Error())
+			}
 			said := printAnswer(std, asJSON, added, func(w io.Writer) error { return text.FleetAdded(w, &added, std.style()) })
 			switch {
+			case said != nil:
+				return said
 			case err != nil:
-				return failure{err}
-			case said == nil && len(added.Refused) > 0:
+				std.errorf("%s", added.Error)
+				return status(exitInput)
+			case len(added.Refused) > 0:
 				return status(exitInput)
 			}
-			return said
+			return nil
 		})
 	}
 	return cmd

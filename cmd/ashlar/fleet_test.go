@@ -54,6 +54,8 @@ func TestFleetWrong(t *testing.T) {
 		{"tune 0 --dir " + store, "no file or run"},
 		{"tune none --dir " + store + "x", "there is no fleet in"},
 		{"work --dir " + store + "x", "there is no fleet in"},
+		{"serve --max-disk 0 --dir " + store, "would remove every file"},
+		{"status --hub nats://127.0.0.1:1 --token-file " + file + "x", "no such file; check the name"},
 		{"statu", "did you mean status"},
 	} {
 		code, _, stderr := fleetCommand(t, strings.Fields(x.args)...)

@@ -143,7 +143,9 @@ func (o *fleetServeFlags) run(cmd *cobra.Command, std stdio) error {
 	}
 	keep := fleet.Retention{Keep: time.Duration(o.keep)}
 	if o.maxDisk.value != nil {
-		keep.MaxDisk = *o.maxDisk.value
+		if keep.MaxDisk = *o.maxDisk.value; keep.MaxDisk == 0 {
+			return errors.New("--max-disk 0 would remove every file: give a size such as 200GiB, or leave it out for no limit")
+		}
 	}
 	takesTime(cmd.Context()) // until the store is closed
 	defer saveMemory()()     // a table of all files is soon garbage

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"runtime"
 	"strings"
@@ -38,7 +40,10 @@ func (o *viewOptions) token() (string, error) {
 func readToken(name string) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return "", err
+		if errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("%s: no such file; check the name", name)
+		}
+		return "", fmt.Errorf("%s cannot be read: check that the file is yours", name)
 	}
 	defer f.Close()
 	info, err := f.Stat()

@@ -33,6 +33,7 @@ type Added struct {
 	Refused []Refused `json:"refused"`
 	Skipped []Refused `json:"skipped"` // in folders: what was not looked at
 	Notes   []string  `json:"notes"`
+	Error   string    `json:"error,omitempty"` // of the store, which ended it
 }
 
 // Refused is a file that was not taken.

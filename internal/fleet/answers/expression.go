@@ -138,9 +138,12 @@ func (p *parser) comparison() (condition, error) {
 func compareText(c *Column, op, value token) (condition, error) {
 	text := func(e *Entry) string { return c.value(e, 0).Text }
 	if op.text == "=~" || op.text == "!~" {
+		if _, err := regexp.Compile(value.text); err != nil { // what is written is what is named
+			return nil, syntax(value.at, "no regular expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		}
 		re, err := regexp.Compile("^(?:" + value.text + ")$")
 		if err != nil {
-			return nil, syntax(value.at, "%v", err)
+			return nil, syntax(value.at, "no regular expression: %v", err)
 		}
 		known := map[string]bool{} // columns have few different texts
 		return func(e *Entry) bool {

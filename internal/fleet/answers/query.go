@@ -123,7 +123,7 @@ func (q *Query) setShow(text string) error {
 			return fmt.Errorf("name %d: %w", i+1, err)
 		}
 		if slices.ContainsFunc(q.show, func(o shown) bool { return o.Name == s.Name }) {
-			return fmt.Errorf("name %d: %s is there twice", i+1, s.Name)
+			return fmt.Errorf("name %d: %s is there twice: leave one out", i+1, s.Name)
 		}
 		q.show = append(q.show, s)
 	}

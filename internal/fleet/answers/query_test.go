@@ -2,8 +2,11 @@ package answers_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -112,7 +115,7 @@ func TestBadQueries(t *testing.T) {
 		{answers.QueryOptions{Where: `run = a b`}, `--where: character 9: "b" is too much`},
 		{answers.QueryOptions{Where: `(failed`}, "--where: character 1: the parenthesis is not closed"},
 		{answers.QueryOptions{Where: `failed)`}, `--where: character 7: ")" is too much`},
-		{answers.QueryOptions{Where: `run =~ "("`}, "--where: character 8: error parsing regexp"},
+		{answers.QueryOptions{Where: `run =~ "("`}, "--where: character 8: no regular expression: missing closing ): `(`"},
 		{answers.QueryOptions{Where: `rank =~ "1"`}, "--where: character 6: =~ matches texts, and rank is none"},
 		{answers.QueryOptions{Where: `rank = x`}, `--where: character 8: "x" is no value of rank: write a whole number`},
 		{answers.QueryOptions{Where: `peak_reserved_bytes > 60GX`}, `--where: character 23: size "60GX": unknown unit "GX"`},
@@ -124,7 +127,7 @@ func TestBadQueries(t *testing.T) {
 		{answers.QueryOptions{Where: strings.Repeat("not ", 100_000)}, "nested too deeply"},
 		{answers.QueryOptions{Show: "run,nothing"}, `--show: name 2: there is no column "nothing"`},
 		{answers.QueryOptions{Show: "count"}, "--show: name 1: count needs --group-by"},
-		{answers.QueryOptions{Show: "run,run"}, "--show: name 2: run is there twice"},
+		{answers.QueryOptions{Show: "run,run"}, "--show: name 2: run is there twice: leave one out"},
 		{answers.QueryOptions{GroupBy: "runs"}, `--group-by: name 1: there is no column "runs" (did you mean run?)`},
 		{answers.QueryOptions{GroupBy: "run", Show: "rank"}, "--show: name 1: rank is not one of --group-by, so a group has several: write max(rank)"},
 		{answers.QueryOptions{GroupBy: "run", Show: "best(rank)"}, `there is no function "best"; there are avg, distinct, max, median, min, sum`},
@@ -215,6 +218,26 @@ func BenchmarkQuery(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkParquet is the bar of a table of all their columns.
+func BenchmarkParquet(b *testing.B) {
+	entries := make([]answers.Entry, 100_000)
+	for i := range entries {
+		entries[i] = table()[i%4]
+		entries[i].Hash = fmt.Sprintf("%x", sha256.Sum256([]byte(strconv.Itoa(i))))
+		entries[i].File = fmt.Sprintf("/shared/run-%d/rank%d.pickle", i%500, i)
+		entries[i].FirstSeenUS = nowUS + int64(i)*1234567
+	}
+	for b.Loop() {
+		q, err := answers.NewQuery(answers.QueryOptions{Show: answers.AllColumns, NowUS: nowUS})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := q.Run(entries).WriteParquet(io.Discard); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

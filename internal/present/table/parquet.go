@@ -2,10 +2,13 @@ package table
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/binary"
 	"io"
 	"math/bits"
+	"runtime"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
 )
 
 // The numbers of the format that are used here.
@@ -29,7 +32,6 @@ type parquetWriter struct {
 	rows    int   // in this group
 	all     int64 // in all
 	groups  []group
-	pack    *gzip.Writer
 }
 
 // chunk is a column of the present group.
@@ -40,7 +42,14 @@ type chunk struct {
 	words  map[string]int32 // of texts: where they are in the dictionary
 	order  []byte           // the dictionary
 	index  []int32
+	// single says that the texts are all different, such as hashes: they are
+	// written as they come, which is what their dictionary would be.
+	single bool
 }
+
+// singleRows is after how many different texts a column is expected to have no
+// other.
+const singleRows = 4096
 
 // group is what the end of the file says of a group of rows.
 type group struct {
@@ -58,7 +67,6 @@ type written struct {
 // NewParquet begins a table.
 func NewParquet(w io.Writer, columns []Column) Writer {
 	p := &parquetWriter{out: w}
-	p.pack, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is one
 	for _, c := range columns {
 		p.columns = append(p.columns, chunk{Column: c, words: map[string]int32{}})
 	}
@@ -86,47 +94,58 @@ func (c *chunk) add(cell *Cell) {
 	c.known = append(c.known, cell.known)
 	switch {
 	case !cell.known:
+	case c.single:
+		c.values = appendPlain(c.values, cell.text)
 	case c.Text:
 		at, ok := c.words[cell.text]
 		if !ok {
 			at = int32(len(c.words))
 			c.words[cell.text] = at
-			c.order = append(binary.LittleEndian.AppendUint32(c.order, uint32(len(cell.text))), cell.text...)
+			c.order = appendPlain(c.order, cell.text)
 		}
 		c.index = append(c.index, at)
+		if len(c.words) == singleRows && len(c.index) == singleRows {
+			c.single, c.values = true, append(c.values, c.order...)
+		}
 	default:
 		c.values = binary.LittleEndian.AppendUint64(c.values, uint64(cell.n))
 	}
 }
 
-// flush writes the group.
+func appendPlain(b []byte, text string) []byte {
+	return append(binary.LittleEndian.AppendUint32(b, uint32(len(text))), text...)
+}
+
+// flush writes the group. Its columns are packed at once, as many as there are
+// cores.
 func (p *parquetWriter) flush() {
-	g := group{rows: p.rows}
+	packed := make([]packedColumn, len(p.columns))
+	next := make(chan int)
+	var all sync.WaitGroup
+	for range min(len(p.columns), runtime.GOMAXPROCS(0)) {
+		all.Go(func() {
+			pack, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is one
+			for i := range next {
+				packed[i] = p.columns[i].pack(pack, p.rows)
+			}
+		})
+	}
 	for i := range p.columns {
-		c := &p.columns[i]
-		w := written{dictionary: -1}
-		begin := p.at
-		if c.Text && len(c.words) > 0 {
-			w.dictionary = p.at
-			w.plain += p.page(c.order, func(t *thrift) {
-				t.begin(7)
-				t.integer(1, int64(len(c.words)))
-				t.integer(2, plain)
-				t.end()
-			}, dictionaryPage)
+		next <- i
+	}
+	close(next)
+	all.Wait()
+	g := group{rows: p.rows}
+	for i := range packed {
+		w := &packed[i].written
+		if w.dictionary >= 0 {
+			w.dictionary += p.at
 		}
-		w.data = p.at
-		w.plain += p.page(c.data(), func(t *thrift) {
-			t.begin(5)
-			t.integer(1, int64(p.rows))
-			t.integer(2, c.encoding())
-			t.integer(3, rle)
-			t.integer(4, rle)
-			t.end()
-		}, dataPage)
+		w.data += p.at
+		p.write(packed[i].out)
 		w.end = p.at
-		w.packed = w.end - begin
-		g.columns = append(g.columns, w)
+		g.columns = append(g.columns, *w)
+		c := &p.columns[i]
 		p.columns[i] = chunk{Column: c.Column, words: map[string]int32{}, known: c.known[:0], values: c.values[:0], index: c.index[:0]}
 	}
 	p.groups = append(p.groups, g)
@@ -134,17 +153,47 @@ func (p *parquetWriter) flush() {
 	p.rows = 0
 }
 
-// encoding is that of the column's values. A text column without any has no
-// dictionary.
+// packedColumn is a column of a group, and where its pages are in it.
+type packedColumn struct {
+	written
+	out []byte
+}
+
+func (c *chunk) pack(pack *gzip.Writer, rows int) packedColumn {
+	p := packedColumn{written: written{dictionary: -1}}
+	if c.encoding() == byDictionary {
+		p.dictionary = 0
+		p.page(pack, c.order, func(t *thrift) {
+			t.begin(7)
+			t.integer(1, int64(len(c.words)))
+			t.integer(2, plain)
+			t.end()
+		}, dictionaryPage)
+	}
+	p.data = int64(len(p.out))
+	p.page(pack, c.content(), func(t *thrift) {
+		t.begin(5)
+		t.integer(1, int64(rows))
+		t.integer(2, c.encoding())
+		t.integer(3, rle)
+		t.integer(4, rle)
+		t.end()
+	}, dataPage)
+	p.packed = int64(len(p.out))
+	return p
+}
+
+// encoding is that of the column's values. A text column without any, or with
+// different ones only, has no dictionary.
 func (c *chunk) encoding() int64 {
-	if c.Text && len(c.words) > 0 {
+	if c.Text && len(c.words) > 0 && !c.single {
 		return byDictionary
 	}
 	return plain
 }
 
-// data is the body of a data page: which values are known, then those.
-func (c *chunk) data() []byte {
+// content is the body of a data page: which values are known, then those.
+func (c *chunk) content() []byte {
 	levels := make([]int32, len(c.known))
 	for i, known := range c.known {
 		if known {
@@ -177,21 +226,20 @@ func packedBits(b []byte, numbers []int32, width int) []byte {
 	return b
 }
 
-// page writes a page and returns its size before it was compressed.
-func (p *parquetWriter) page(body []byte, header func(t *thrift), kind int64) int64 {
+// page adds a page.
+func (p *packedColumn) page(pack *gzip.Writer, body []byte, header func(t *thrift), kind int64) {
 	var packed bytes.Buffer
-	p.pack.Reset(&packed)
-	p.pack.Write(body) // a buffer takes all
-	p.pack.Close()
+	pack.Reset(&packed)
+	pack.Write(body) // a buffer takes all
+	pack.Close()
 	t := &thrift{last: []int{0}}
 	t.integer(1, kind)
 	t.integer(2, int64(len(body)))
 	t.integer(3, int64(packed.Len()))
 	header(t)
 	t.end()
-	p.write(t.out)
-	p.write(packed.Bytes())
-	return int64(len(t.out) + len(body))
+	p.out = append(append(p.out, t.out...), packed.Bytes()...)
+	p.plain += int64(len(t.out) + len(body))
 }
 
 // Close writes what is left, and the description of the file.

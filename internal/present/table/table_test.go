@@ -138,3 +138,38 @@ func TestWriteError(t *testing.T) {
 		}
 	}
 }
+
+// Texts that are nearly all different, with gaps and some that come again.
+func TestParquetSingle(t *testing.T) {
+	type row struct {
+		Hash *string `parquet:"hash,optional"`
+	}
+	text := func(i int) (string, bool) {
+		if i > 60_000 && i%3 == 0 {
+			i = 5
+		}
+		return fmt.Sprintf("%x", i*7919), i%7 > 0
+	}
+	const n = 140_000 // three groups
+	var b bytes.Buffer
+	w := table.NewParquet(&b, []table.Column{{Name: "hash", Text: true}})
+	for i := range n {
+		cell := table.Cell{}
+		if s, known := text(i); known {
+			cell = table.Text(s)
+		}
+		w.Row([]table.Cell{cell})
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := parquet.Read[row](bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil || len(got) != n {
+		t.Fatalf("%d rows, %v", len(got), err)
+	}
+	for i, r := range got {
+		if want, known := text(i); (r.Hash != nil) != known || known && *r.Hash != want {
+			t.Fatalf("row %d: %v, want %q, %v", i, r.Hash, want, known)
+		}
+	}
+}

@@ -133,13 +133,30 @@ func fleetCell(kind answers.Kind, v answers.Value) string {
 	case kind == answers.Time:
 		return day(v.N)
 	case kind == answers.Duration:
-		return units.Duration(float64(v.N) * 1000)
+		return ageText(v.N)
 	case kind == answers.Bool && v.N != 0:
 		return "yes"
 	case kind == answers.Bool:
 		return "no"
 	}
 	return units.Count(v.N)
+}
+
+// ageText writes a duration in the units of --where, the two largest of it.
+func ageText(us int64) string {
+	if us < 0 {
+		return "-" + ageText(-us)
+	}
+	s := us / 1e6
+	switch {
+	case s >= 86400:
+		return fmt.Sprintf("%dd %dh", s/86400, s%86400/3600)
+	case s >= 3600:
+		return fmt.Sprintf("%dh %dm", s/3600, s%3600/60)
+	case s >= 60:
+		return fmt.Sprintf("%dm %ds", s/60, s%60)
+	}
+	return fmt.Sprintf("%ds", s)
 }
 
 // FleetRanks writes the odd ranks of a run.
