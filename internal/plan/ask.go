@@ -138,6 +138,10 @@ func (q *Question) played(j *model.Job, l *ledger.Ledger) Played {
 // a dozen levers take a dozen times its time and memory.
 const maxLeverEvents = 4_000_000
 
+// oneByOne is from how many events on levers are planned one after the other: the
+// graph of each run takes some hundred MB then.
+const oneByOne = 100_000
+
 // Ask plans a job. The error says in one line what is wrong with the question.
 func Ask(ctx context.Context, q Question) (*Answer, error) {
 	if err := q.prepare(); err != nil {
@@ -171,7 +175,11 @@ func Ask(ctx context.Context, q Question) (*Answer, error) {
 	}
 	tasks := append(long, func() error { return p.FindLimit(ctx, &a.Outcome) }, func() error { return p.answerRange(ctx, a) })
 	tasks = append(tasks, short...)
-	if err := parallel.Each(ctx, parallel.AllCores, len(tasks), func(i int) error { return tasks[i]() }); err != nil {
+	workers := parallel.AllCores
+	if len(p.run.ledger.Events) > oneByOne {
+		workers = 1
+	}
+	if err := parallel.Each(ctx, workers, len(tasks), func(i int) error { return tasks[i]() }); err != nil {
 		return nil, err
 	}
 	a.Judge()

@@ -10,7 +10,12 @@ import (
 type variants struct {
 	mu    sync.Mutex
 	known map[string]*planned // by the options
+	kept  int                 // events of the runs in known
 }
+
+// maxKept is how many events known may have: an event takes a hundred bytes or more.
+// What is not kept is planned again where it is asked for again.
+const maxKept = 500_000
 
 // plan returns the plan of some options.
 func (v *variants) plan(ctx context.Context, q *Question, o Options) (*planned, error) {
@@ -63,5 +68,12 @@ func (v *variants) keep(o Options, p *planned) {
 	if v.known == nil {
 		v.known = map[string]*planned{}
 	}
-	v.known[o.String()] = p
+	name, events := o.String(), len(p.run.ledger.Events)
+	if before := v.known[name]; before != nil {
+		events -= len(before.run.ledger.Events) // mostly all of them: the same run, now with its figures
+	}
+	if v.kept+events <= maxKept {
+		v.known[name] = p
+		v.kept += events
+	}
 }

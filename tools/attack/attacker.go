@@ -22,6 +22,7 @@ type attacker struct {
 	page           page
 
 	cases, runs, findings int
+	refused               int // runs
 	seen                  map[string]bool // findings, by what they have in common
 }
 
@@ -59,6 +60,9 @@ func (a *attacker) attack(ctx context.Context, c *attack.Case) {
 			return
 		}
 		a.runs++
+		if r.Code == 2 {
+			a.refused++
+		}
 		a.report(c, line, c.Judge(r))
 	}
 	if c.Page && a.cases%5 == 0 {

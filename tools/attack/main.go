@@ -28,6 +28,7 @@ func main() {
 	minutes := flag.Float64("minutes", 1, "how long")
 	count := flag.Int("count", 0, "number of inputs instead")
 	table := flag.Bool("table", false, "give the corpus to every command, and print the time and memory of each file")
+	counts := flag.Bool("counts", false, "print what became of each file of the corpus and its variations, and end after them")
 	only := flag.String("only", "", "an input's `words` in part; others are left out")
 	flag.StringVar(&a.bin, "bin", "../bin/ashlar", "the `command`")
 	flag.StringVar(&a.keep, "keep", "../bin/attack", "the `folder` for inputs of findings")
@@ -51,7 +52,11 @@ func main() {
 		a.table(ctx, g, files)
 		*variations, *count, *minutes = 0, 0, 0
 	}
-	if !*table {
+	if *counts {
+		a.counts(ctx, g, files, *variations)
+		*variations, *count, *minutes = 0, 0, 0
+	}
+	if !*table && !*counts {
 		for _, c := range g.Sweep() {
 			a.attack(ctx, c)
 		}

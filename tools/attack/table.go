@@ -39,6 +39,25 @@ func (a *attacker) table(ctx context.Context, g *attack.Generator, files []strin
 	}
 }
 
+// counts gives the files of the corpus and variations of each to some commands, and
+// prints as a table how many runs answered and how many refused.
+func (a *attacker) counts(ctx context.Context, g *attack.Generator, files []string, variations int) {
+	fmt.Println("| file | inputs | runs | answered | refused in one line | findings |")
+	fmt.Println("|---|---:|---:|---:|---:|---:|")
+	for _, file := range files {
+		if ctx.Err() != nil {
+			return
+		}
+		before := *a
+		a.attack(ctx, g.Given(file))
+		for range variations {
+			a.attack(ctx, g.Variation(file))
+		}
+		runs, refused := a.runs-before.runs, a.refused-before.refused
+		fmt.Printf("| `%s` | %d | %d | %d | %d | %d |\n", filepath.Base(file), a.cases-before.cases, runs, runs-refused, refused, a.findings-before.findings)
+	}
+}
+
 func seconds(d time.Duration) string {
 	if d == 0 {
 		return ""

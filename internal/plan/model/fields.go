@@ -14,7 +14,7 @@ import (
 // grows with the layers, takes little over a gigabyte.
 const (
 	maxWidth     = 1 << 24
-	maxLayers    = 1 << 9
+	maxLayers    = 1 << 8
 	maxVocab     = 1 << 28
 	maxPositions = 1 << 31
 	maxExperts   = 1 << 16

@@ -170,7 +170,7 @@ func TestErrors(t *testing.T) {
 		{`{"model_type":"llama","hidden_size":"4096"}`, `hidden_size is "4096"; it must be a whole number`},
 		{`{"model_type":"llama","hidden_size":12.5}`, "hidden_size is 12.5"},
 		{`{"model_type":"llama","hidden_size":true}`, "hidden_size is true"},
-		{`{"model_type":"llama","hidden_size":16777216,"intermediate_size":16777216,"num_hidden_layers":512,"num_attention_heads":1,"vocab_size":100000}`, "parameters: check the sizes"},
+		{`{"model_type":"llama","hidden_size":16777216,"intermediate_size":16777216,"num_hidden_layers":256,"num_attention_heads":1,"vocab_size":100000}`, "parameters: check the sizes"},
 		{`{"model_type":"llama","attention_bias":1}`, "attention_bias is 1; it must be true or false"},
 		{`{"model_type":"llama","attention_dropout":2}`, "attention_dropout is 2; a dropout must be from 0 to 1"},
 		{`{"_class_name":"UNet2DConditionModel","_diffusers_version":"0.19"}`, "UNet2DConditionModel, a model of diffusers, has no family here"},
