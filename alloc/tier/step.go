@@ -100,7 +100,7 @@ func (sp *Space) endStep(r *Report) (pressed bool, err error) {
 		missing := idle - min(idle, s.free(sp))
 		evicted, err := sp.evict(0, min(missing, room), settled)
 		r.add(evicted)
-		if err != nil || evicted.Freed < missing {
+		if err != nil || evicted.Freed < missing && s.options.Alone == nil {
 			return pressed, err // the next step overflows again, and finds the memory there
 		}
 	}

@@ -49,6 +49,9 @@ const (
 // HostReadTime estimates how long a kernel reads that many bytes of host memory.
 func HostReadTime(bytes uint64) time.Duration { return atRate(bytes, hostReadRate) }
 
+// HostMakeTime estimates how long it takes to make that many bytes of host memory, which stays with a process.
+func HostMakeTime(bytes uint64) time.Duration { return atRate(bytes, hostMakeRate) }
+
 // HostWriteTime estimates how long a kernel writes that many bytes of host memory.
 func HostWriteTime(bytes uint64) time.Duration { return atRate(bytes, hostWriteRate) }
 

@@ -18,6 +18,7 @@ type Overflow struct {
 	Host   uint64         // the most host memory that is taken
 	Events []int          // with which steps begin, ascending
 	Cold   func(int) bool // reports whether a tensor is named as seldom used; nil names none
+	Busy   func(int) bool // reports whether one that lives long is named as used much; nil names none
 }
 
 // OverflowOutcome is what became of a run with overflow.
@@ -31,7 +32,7 @@ type OverflowOutcome struct {
 // OverflowStep is what a step finds in the host's memory.
 type OverflowStep struct {
 	Event int           // with which it begins
-	Moves time.Duration // what moving memory takes, at its end
+	Moves time.Duration // what moving memory takes, in it and at its end, without making pages of the host
 	Away  []Away        // what of its tensors lies in the host's memory
 }
 
@@ -39,6 +40,7 @@ type OverflowStep struct {
 type Away struct {
 	Tensor int
 	Bytes  uint64 // of it there
+	Moved  bool   // it was made on the device in this step, and moved when others needed its place
 }
 
 // overflowRun is a run over a tier.
@@ -49,11 +51,13 @@ type overflowRun struct {
 	store  *tier.Store
 	space  *tier.Space
 	pools  *private.Pools
-	cold   func(int) bool
+	names  Overflow
 	addrs  []uint64 // tensor -> address; 0 while it has none
 	born   []int32  // tensor -> step
 	out    *OverflowOutcome
-	made   []Away // those of the current step that were made on the host
+	made   []Away // those of the current step that were made on the host, or moved there
+	left   map[int]bool
+	moved  uint64 // bytes that were moved out so far
 }
 
 // RunOverflow makes the calls of the program over a tier: a request that would fail gets host
@@ -66,12 +70,16 @@ func (p *Program) RunOverflow(ctx context.Context, c Conditions, o Overflow) (*O
 	}
 	total := cmp.Or(c.DeviceMemory, 2*max(p.memory, c.Limit))
 	r := &overflowRun{
-		Program: p, device: sim.New(sim.Config{TotalMemory: total, HostMemory: o.Host, Events: sim.Manual}), cold: o.Cold,
-		addrs: make([]uint64, p.tensors), born: make([]int32, p.tensors), out: &OverflowOutcome{},
+		Program: p, device: sim.New(sim.Config{TotalMemory: total, HostMemory: o.Host, Events: sim.Manual}), names: o,
+		addrs: make([]uint64, p.tensors), born: make([]int32, p.tensors), out: &OverflowOutcome{}, left: map[int]bool{},
 	}
 	begin := time.Unix(0, 0)
 	var err error
-	r.store, err = tier.New(r.device, tier.Options{Host: o.Host, Overflow: true, Now: func() time.Time { return begin.Add(r.device.Cost()) }})
+	r.store, err = tier.New(r.device, tier.Options{
+		Host: o.Host, Overflow: true, Now: func() time.Time { return begin.Add(r.device.Cost()) },
+		// In a training loop one thread works at a time, and the backward pass while its caller waits.
+		Alone: func() bool { return true },
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -126,20 +134,28 @@ func (r *overflowRun) run(ctx context.Context, events []int) (err error) {
 // mark ends a step and begins the next.
 func (r *overflowRun) mark(event int) error {
 	r.closeStep()
+	pages := r.store.HostBytes()
 	report, err := r.store.Step()
 	if err != nil && !errors.Is(err, driver.ErrOutOfMemory) {
 		return err
 	}
 	last := &r.out.Steps[len(r.out.Steps)-1]
-	last.Moves = report.Time
+	last.Moves += r.less(report.Time, pages)
 	r.out.Steps = append(r.out.Steps, OverflowStep{Event: event})
 	return nil
+}
+
+// less takes off what the pages took that were made since the store had so many bytes of the host.
+func (r *overflowRun) less(took time.Duration, pages uint64) time.Duration {
+	now := r.store.HostBytes()
+	return max(0, took-sim.HostMakeTime(now-min(now, pages)))
 }
 
 // closeStep notes what of the live tensors lies on the host.
 func (r *overflowRun) closeStep() {
 	step := &r.out.Steps[len(r.out.Steps)-1]
 	step.Away, r.made = r.made, nil
+	clear(r.left)
 	if r.space.Stats().Host == 0 {
 		return
 	}
@@ -149,7 +165,7 @@ func (r *overflowRun) closeStep() {
 			continue
 		}
 		if _, far, _, _ := r.space.Where(addr); far > 0 {
-			step.Away = append(step.Away, Away{tensor, far})
+			step.Away = append(step.Away, Away{Tensor: tensor, Bytes: far})
 		}
 	}
 }
@@ -188,6 +204,12 @@ func (r *overflowRun) freeLater(tensor int32, stream int) error {
 
 // request asks the engine, and notes the failure that ends the run.
 func (r *overflowRun) request(c Call) (addr uint64, err error) {
+	moves, pages, cost := r.store.Moves(), r.store.HostBytes(), r.device.Cost()
+	defer func() {
+		if r.store.Moves() != moves {
+			r.noteMoved(r.less(r.device.Cost()-cost, pages))
+		}
+	}()
 	err = r.pools.Route(c.Pool, func() (err error) {
 		addr, err = r.engine.Malloc(c.Size, c.Stream)
 		return err
@@ -199,6 +221,25 @@ func (r *overflowRun) request(c Call) (addr uint64, err error) {
 	return addr, err
 }
 
+// noteMoved notes which tensors of the step a request has moved, if it has moved any memory.
+func (r *overflowRun) noteMoved(took time.Duration) {
+	out := r.space.Stats().BytesOut
+	if out == r.moved {
+		return
+	}
+	r.moved = out
+	r.out.Steps[len(r.out.Steps)-1].Moves += took
+	for tensor, addr := range r.addrs {
+		if addr == 0 || r.born[tensor] != int32(len(r.out.Steps)) || r.left[tensor] {
+			continue
+		}
+		if _, far, _, _ := r.space.Where(addr); far > 0 {
+			r.left[tensor] = true
+			r.made = append(r.made, Away{Tensor: tensor, Bytes: far, Moved: true})
+		}
+	}
+}
+
 func (r *overflowRun) malloc(tensor int, c Call) error {
 	before := r.store.Moves()
 	addr, err := r.request(c)
@@ -206,12 +247,16 @@ func (r *overflowRun) malloc(tensor int, c Call) error {
 		return err
 	}
 	r.addrs[tensor], r.born[tensor] = addr, int32(len(r.out.Steps))
-	if r.cold != nil && r.cold(tensor) {
+	if r.names.Cold != nil && r.names.Cold(tensor) {
 		r.space.Cold(addr)
+	}
+	if r.names.Busy != nil && r.names.Busy(tensor) {
+		r.space.Busy(addr)
 	}
 	if r.store.Moves() != before || r.store.HostInUse() > 0 {
 		if _, far, _, _ := r.space.Where(addr); far > 0 {
-			r.made = append(r.made, Away{tensor, far})
+			r.left[tensor] = true
+			r.made = append(r.made, Away{Tensor: tensor, Bytes: far})
 		}
 	}
 	return nil

@@ -46,19 +46,29 @@ type OverflowHolder struct {
 	Bytes    uint64            `json:"bytes"`
 }
 
-// traffic is how often a step reads and writes memory of a category, at least and at most. A
-// memory trace does not show it: the least is what the mathematics needs, the most what kernels
-// do that are not fused.
-type traffic struct{ reads, writes, mostReads, mostWrites float64 }
+// traffic is how often a step reads and writes memory of the host, at least and at most. A memory trace shows who
+// made a tensor, when it was there and when it was moved, and so which passes of the step touch it. How often
+// kernels read it in one of them it does not show: the least is once, the most what was seen on an H200, or what
+// kernels do that are not fused.
+type traffic struct{ least, most passes }
+
+type passes struct{ reads, writes float64 }
 
 var trafficOf = map[findings.Category]traffic{
-	findings.Parameters:     {2, 1, 5, 2}, // both passes, the optimizer
-	findings.OptimizerState: {1, 1, 3, 2},
-	findings.Gradients:      {1, 1, 3, 2},
-	findings.Activations:    {1, 1, 3, 1},
-	findings.Temporaries:    {1, 1, 2, 2},
-	findings.Workspace:      {1, 1, 3, 3},
-	findings.Unknown:        {1, 1, 3, 2},
+	findings.Parameters:     {passes{3, 1}, passes{10, 2}}, // both passes and the optimizer; convolutions read them again and again
+	findings.OptimizerState: {passes{1, 1}, passes{2, 2}},  // the optimizer alone: together 2.6 to 3 were measured
+	findings.Gradients:      {passes{1, 1}, passes{3, 2}},  // the backward pass writes, the optimizer reads
+	findings.Activations:    {passes{2, 1}, passes{4, 1}},  // forward writes and reads, the backward pass reads
+	findings.Temporaries:    {passes{1, 1}, passes{2, 2}},
+	findings.Workspace:      {passes{1, 1}, passes{3, 3}},
+	findings.Unknown:        {passes{1, 1}, passes{3, 2}},
+}
+
+// movedTraffic is that of what was moved after it had been made: nothing but the backward pass comes to it.
+var movedTraffic = traffic{passes{1, 0}, passes{3, 0}}
+
+func (p passes) time(bytes uint64) time.Duration {
+	return time.Duration(p.reads*float64(sim.HostReadTime(bytes)) + p.writes*float64(sim.HostWriteTime(bytes)))
 }
 
 // AskOverflow replays a run with up to host bytes of the host's memory.
@@ -85,8 +95,9 @@ func AskOverflow(ctx context.Context, r *run.Checked, q Question, host uint64) (
 	}
 	o, err := r.Program.RunOverflow(ctx, q.conditions(recordedSetting(r.Program)), replay.Overflow{
 		Host: host, Events: begins,
-		// As ashlar_torch names the optimizer's state.
+		// As ashlar_torch names the optimizer's state, and what it trains.
 		Cold: func(tensor int) bool { return category(tensor) == findings.OptimizerState },
+		Busy: func(tensor int) bool { return category(tensor) == findings.Parameters },
 	})
 	if err != nil {
 		return nil, err
@@ -104,8 +115,11 @@ func AskOverflow(ctx context.Context, r *run.Checked, q Question, host uint64) (
 		for _, a := range s.Away {
 			c := category(a.Tensor)
 			t := trafficOf[c]
-			low += at(t.reads, sim.HostReadTime(a.Bytes)) + at(t.writes, sim.HostWriteTime(a.Bytes))
-			high += at(t.mostReads, sim.HostReadTime(a.Bytes)) + at(t.mostWrites, sim.HostWriteTime(a.Bytes))
+			if a.Moved {
+				t = movedTraffic
+			}
+			low += t.least.time(a.Bytes)
+			high += t.most.time(a.Bytes)
 			held[OverflowHolder{Category: c, Site: siteText(lives, blocks[a.Tensor])}] += a.Bytes
 		}
 	}
@@ -127,8 +141,6 @@ func AskOverflow(ctx context.Context, r *run.Checked, q Question, host uint64) (
 	}
 	return out, nil
 }
-
-func at(times float64, d time.Duration) time.Duration { return time.Duration(times * float64(d)) }
 
 // narrow keeps the ends of a range within a factor of two, around the same middle.
 func narrow(low, high float64) *Range {
