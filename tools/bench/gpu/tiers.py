@@ -1,23 +1,30 @@
 """Tiers on a real GPU: park, restore and overflow, part by part (docs/tiers.md).
 
 usage: python3 tools/bench/gpu/tiers.py [--library PATH] [--budget S] [--only PART,...]
+       python3 tools/bench/gpu/tiers.py --predicted DIR --ashlar PATH
 
   park      20 GiB parked and restored, 20 rounds: GB/s, contents, what nvidia-smi and a second
             process see; beside model.to("cpu"). With a graph and an optimizer: about a minute
   faults    a move beside a capture, host memory refused, device full, exceptions, a killed process
   overflow  four workloads under 0.9, 0.95, 0.8 and 0.7 of their live peak: PyTorch's own dies, ours
-            ends with the same losses; slowdowns, beside save_on_cpu
+            ends with the same losses; slowdowns, beside save_on_cpu, which is timed at the first share.
+            Leaves a recording of each in $OUT for --predicted
   rlhf      two models of 1.5 B parameters take turns on a device that holds one, ten rounds
   rounds    1,000 rounds of 1 GiB: nothing grows
   off       what tiers cost while they are not used
+
+--predicted compares the slowdowns in DIR, which a run had as $OUT, with those that `ashlar whatif --overflow`
+predicts from the recordings there; no GPU is needed.
 
 A part that finds no time left is named. Every process has a time limit, lines go to
 tiers.jsonl in $OUT. Exit status: 0 if every bar was met, 1 if not, 2 if the call was wrong.
 """
 import argparse
+import json
 import os
 import signal
 import statistics
+import subprocess
 import sys
 import time
 
@@ -155,13 +162,21 @@ def killed(args, report):
 
 
 def run(args, report, seconds, **fields):
-    try:
-        with Case(args, "overflow", **fields) as case:
-            answer = case.answer(min(seconds, max(5.0, report.left())))
-    except children.Failed as e:
-        answer = {"failed": short(e)}
-    report.line("overflow", **fields, answer=answer)
-    return answer
+    return side_by_side(args, report, seconds, [fields])[0]
+
+
+def side_by_side(args, report, seconds, runs):
+    """The answers of processes that run at the same time."""
+    cases, answers = [Case(args, "overflow", **fields) for fields in runs], []
+    for case, fields in zip(cases, runs):
+        try:
+            with case:
+                answer = case.answer(min(seconds, max(5.0, report.left())))
+        except children.Failed as e:
+            answer = {"failed": short(e)}
+        report.line("overflow", **fields, answer=answer)
+        answers.append(answer)
+    return answers
 
 
 def outcome(answer):
@@ -180,30 +195,38 @@ def overflow(args, report):
         if "failed" in free or free["oom"]:
             report.bar("1", name, False, "without a limit: " + outcome(free))
             continue
-        repeat = run(args, report, 120, name=name, allocator="native", conf=None, limit=0, save_on_cpu=False)
+        recording = os.path.join(os.path.dirname(os.path.abspath(report.path)), name + ".pickle")
+        repeat = run(args, report, 120, name=name, allocator="native", conf=None, limit=0, save_on_cpu=False, record=recording)
         agrees = repeat.get("numbers") == free["numbers"]
         peak = free["stats"]["active_bytes.all.peak"]
         step = statistics.mean(free["seconds"])
+        others = [(kind, share) for share in args.shares for kind in ("native", "expandable", "save_on_cpu")]
+        ends = dict(zip(others, side_by_side(args, report, 120, [
+            {"name": name, "allocator": "expandable" if kind == "save_on_cpu" else kind, "conf": None, "limit": int(share * peak), "save_on_cpu": kind == "save_on_cpu"}
+            for kind, share in others])))
+        saved = None  # slowdown of save_on_cpu, for which the limit does not matter
+        timed = run(args, report, 120, name=name, allocator="expandable", conf=None, limit=int(args.shares[0] * peak), save_on_cpu=True)
+        if outcome(timed) == "ends":
+            saved = statistics.mean(timed["seconds"]) / step
         for share in args.shares:
-            if report.left() < 30:
+            if report.left() < 15:
                 report.bar("1", "%s at %.2f" % (name, share), None, "no time left")
                 continue
-            rows.append(limited(args, report, name, share, int(share * peak), peak, step, free, agrees))
+            own = {kind: ends[kind, share] for kind in ("native", "expandable")}
+            other = saved if outcome(ends["save_on_cpu", share]) == "ends" else None
+            rows.append(limited(args, report, name, share, int(share * peak), peak, step, free, agrees, own, other))
     if rows:
         print()
         table(["workload", "limit", "native", "expandable", "ours", "same losses", "slowdown", "bound", "save_on_cpu", "on the host", "moves"], rows)
 
 
-def limited(args, report, name, share, limit, peak, step, free, agrees):
+def limited(args, report, name, share, limit, peak, step, free, agrees, own, other):
     """One workload under one limit: a row."""
-    own = {kind: run(args, report, 60, name=name, allocator=kind, conf=None, limit=limit, save_on_cpu=False) for kind in ("native", "expandable")}
     ours = run(args, report, 180, name=name, allocator="ashlar", conf=OVERFLOW, limit=limit, save_on_cpu=False)
-    saved = run(args, report, 120, name=name, allocator="expandable", conf=None, limit=limit, save_on_cpu=True)
     ended = "failed" not in ours and not ours["oom"]
     same = ended and ours["numbers"] == free["numbers"] and ours["again"] == free["again"]
     slow = statistics.mean(ours["seconds"]) / step if ended else None
     bound = 1.5 * (1 + 2 * (peak - limit) / (BUS * step))
-    other = None if "failed" in saved or saved["oom"] else statistics.mean(saved["seconds"]) / step
     die = all(outcome(a) == "dies" for a in own.values())
     met = ended and same and (slow <= bound or share != 0.9) and (other is None or slow <= other)
     text = "%s; native %s, expandable %s; %s" % (
@@ -216,6 +239,29 @@ def limited(args, report, name, share, limit, peak, step, free, agrees):
     return [name, "%.2f" % share, outcome(own["native"]), outcome(own["expandable"]), outcome(ours), "yes" if same else "no",
             "-" if slow is None else "%.2f" % slow, "%.2f" % bound, "dies" if other is None else "%.2f" % other,
             "%.2f GiB" % ((stats.get("ashlar.host_bytes") or 0) / GIB), stats.get("ashlar.moves")]
+
+
+def predicted(folder, ashlar):
+    """Compares the slowdowns of a run with those that its recordings predict."""
+    with open(os.path.join(folder, "tiers.jsonl")) as f:
+        runs = [r for r in map(json.loads, f) if r["kind"] == "overflow" and r["allocator"] == "ashlar" and r["answer"].get("seconds")]
+    free = {r["name"]: statistics.mean(r["answer"]["seconds"]) for r in runs if not r["limit"]}
+    rows, inside = [], 0
+    for r in runs:
+        if not r["limit"] or r["answer"]["oom"]:
+            continue
+        recording = next(p for p in (os.path.join(folder, r["name"] + end) for end in (".pickle", ".pickle.gz")) if os.path.exists(p))
+        out = subprocess.run([ashlar, "whatif", recording, "--overflow", OVERFLOW.split(":")[1], "--limit", str(r["limit"]), "--json"], stdout=subprocess.PIPE, check=True)
+        said = json.loads(out.stdout)["overflow"]
+        step = free[r["name"]]
+        slow = statistics.mean(r["answer"]["seconds"]) / step
+        low, high = (1 + said["extra_seconds"][k] / step for k in ("low", "high"))
+        good = low <= slow <= high <= 2 * low
+        inside += good
+        rows.append([r["name"], "%.2f GiB" % (r["limit"] / GIB), "%.2f" % slow, "%.2f to %.2f" % (low, high), "%.2f to %.2f" % tuple(said["slowdown"].values()), "yes" if good else "no"])
+    table(["workload", "limit", "measured", "predicted for its steps", "for the recorded steps", "inside"], rows)
+    print("\n%d of %d inside, with an upper end of at most twice the lower" % (inside, len(rows)))
+    return 0 if inside >= 0.75 * len(rows) else 1
 
 
 def rlhf(args, report):
@@ -275,8 +321,12 @@ def main():
     parser.add_argument("--shares", default=",".join(map(str, SHARES)), help="of overflow")
     parser.add_argument("--gib", type=int, default=20, help="of park")
     parser.add_argument("--rounds", type=int, default=20, help="of park")
+    parser.add_argument("--predicted", metavar="DIR", help="compare a run that was made before with what the command predicts")
+    parser.add_argument("--ashlar", default="bin/ashlar", help="the command")
     parser.add_argument("--no-fork", dest="fork", action="store_false", help="a fresh process for each case")
     args = parser.parse_args()
+    if args.predicted:
+        return predicted(args.predicted, args.ashlar)
     wanted = [p for p in args.only.split(",") if p]
     if any(p not in PARTS for p in wanted):
         print("tiers.py: the parts are " + ", ".join(PARTS), file=sys.stderr)

@@ -237,9 +237,11 @@ def optimizer(channel):
     channel.send({"same": plain == parked, "freed": freed, "state": state, "weights": weights})
 
 
-def overflow(channel, name, allocator, conf, limit, save_on_cpu, seed=1):
-    """A workload under a limit: a first pass, with its losses, and a timed one."""
+def overflow(channel, name, allocator, conf, limit, save_on_cpu, record=None, seed=1):
+    """A workload under a limit: a first pass, with its losses, and a timed one. record names the file for a recording."""
     start(conf, allocator)
+    if record:
+        torch.cuda.memory._record_memory_history(max_entries=1_000_000, stacks="python")
     workloads.deterministic(seed)
     if limit:
         total = torch.cuda.get_device_properties(0).total_memory
@@ -263,6 +265,8 @@ def overflow(channel, name, allocator, conf, limit, save_on_cpu, seed=1):
         answer["again"] = again
     except torch.OutOfMemoryError as e:
         answer["oom"] = str(e)[:600]
+    if record:
+        torch.cuda.memory._dump_snapshot(record)
     stats = torch.cuda.memory_stats()
     keys = [*workloads.KEYS, *[k for k in stats if k.startswith("ashlar.")]]
     answer["stats"] = {k: stats.get(k) for k in keys}
