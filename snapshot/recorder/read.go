@@ -73,17 +73,17 @@ func (r *reader) read(x trace.Extra) {
 		case "message":
 			f.Message = r.text(path, v)
 		case "time_us":
-			f.TimeUS = r.int(path, v)
+			f.TimeUS = r.within(path, v, firstTimeUS, lastTimeUS, "microseconds since 1970")
 		case "pid":
 			f.PID = r.int(path, v)
 		case "rank":
-			f.Rank = r.int(path, v)
+			f.Rank = r.count(path, v)
 		case "run":
 			f.Run = r.text(path, v)
 		case "attempt":
-			f.Attempt = r.int(path, v)
+			f.Attempt = r.count(path, v)
 		case "world":
-			f.World = r.int(path, v)
+			f.World = r.count(path, v)
 		case "commit":
 			f.Commit = r.text(path, v)
 		case "tags":
@@ -264,6 +264,26 @@ func (r *reader) int(path string, v any) *int64 {
 		return nil
 	}
 	return &n
+}
+
+// The times at which a file may have been written: the years 2000 to 2200.
+const (
+	firstTimeUS = 946_684_800_000_000
+	lastTimeUS  = 7_258_118_400_000_000
+)
+
+// count reads a number of things, none of which there are billions of.
+func (r *reader) count(path string, v any) *int64 {
+	return r.within(path, v, 0, math.MaxInt32, "a number from 0 to 2147483647")
+}
+
+func (r *reader) within(path string, v any, least, most int64, want string) *int64 {
+	n := r.int(path, v)
+	if n != nil && (*n < least || *n > most) {
+		r.wrong(path, v, want)
+		return nil
+	}
+	return n
 }
 
 func (r *reader) size(path string, v any) *uint64 {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ashlar-mem/ashlar/internal/answer/explain"
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/fleet"
 	"github.com/ashlar-mem/ashlar/internal/fleet/answers"
@@ -256,13 +257,32 @@ func FleetCauses(w io.Writer, d *answers.CausesDocument, style Style) error {
 		}
 		p.wrapped("  example: ", Clean(c.Example))
 		if c.Fix != nil {
-			p.wrapped("  fix: ", fmt.Sprintf("%s %s (passes in %d of %d)", c.Fix.Kind, Clean(c.Fix.Settings), c.Fix.Passes, c.Fix.Of))
+			p.wrapped("  fix: ", fmt.Sprintf("%s (passes in %d of %d)", fleetFix(c.Fix), c.Fix.Passes, c.Fix.Of))
 		}
 	}
 	for _, n := range d.Notes {
 		p.wrapped("note: ", Clean(n))
 	}
 	return p.err
+}
+
+// fixWords say what the kinds of fixes are.
+var fixWords = map[string]string{
+	explain.FixCode: "allocate less there", explain.FixDetach: "keep numbers, not the graph: detach() or item()",
+	explain.FixNoGrad: "evaluate under torch.no_grad()", explain.FixDel: "drop tensors earlier: del", explain.FixCPU: "keep tensors on the host: cpu()",
+	explain.FixCheckpoint: "gradient checkpointing", explain.FixChunk: "the loss in parts", explain.FixMicroBatch: "smaller batches, more of them",
+	explain.FixOptimizer: "an optimizer with less state", explain.FixHalf: "half precision", explain.FixShape: "mend the shape of the request",
+	explain.FixEmptyCache: "torch.cuda.empty_cache()", explain.FixOthers: "end other users of the GPU", explain.FixMemory: "a higher limit, or a larger GPU",
+}
+
+func fleetFix(f *answers.CauseFix) string {
+	if f.Settings != "" {
+		return Clean(f.Settings)
+	}
+	if words := fixWords[f.Kind]; words != "" {
+		return words
+	}
+	return Clean(f.Kind)
 }
 
 // FleetTune writes settings for all ranks of a run.
