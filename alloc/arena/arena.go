@@ -60,6 +60,8 @@ func New(from Allocator, o Options) (*Arena, error) {
 		o.Align = alloc.MinBlock
 	}
 	switch {
+	case from == nil:
+		return nil, errors.New("arena: no allocator is given to take memory from")
 	case bits.OnesCount64(o.Align) != 1 || o.Align > alloc.MinBlock:
 		return nil, fmt.Errorf("arena: Align is %d, it must be a power of two up to %d", o.Align, alloc.MinBlock)
 	case o.Chunk%o.Align != 0:

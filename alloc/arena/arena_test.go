@@ -357,3 +357,9 @@ func BenchmarkScope(b *testing.B) {
 		}
 	}
 }
+
+func TestNoAllocator(t *testing.T) {
+	if _, err := arena.New(nil, arena.Options{}); err == nil {
+		t.Error("an arena over no allocator was made")
+	}
+}

@@ -147,6 +147,14 @@ func oneOf(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
+// kindWords say what is to be written for flags of Go's own kinds, whose errors are
+// for programmers.
+var kindWords = map[string]string{
+	"int": "write a whole number", "int64": "write a whole number", "uint": "write a whole number that is not negative",
+	"uint64": "write a whole number that is not negative", "float64": "write a number",
+	"duration": "write a time such as 30s, 5m or 1h30m", "bool": "write true or false",
+}
+
 // flagError words an error about the flags: which one, what is wrong with it,
 // and what was probably meant.
 func flagError(cmd *cobra.Command, err error) error {
@@ -162,8 +170,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &invalid):
 		value := strconv.Quote(invalid.GetValue())
 		cause := strings.TrimPrefix(errors.Unwrap(invalid).Error(), value+": ") // some repeat it
-		if kind := invalid.GetFlag().Value.Type(); kind == "int" {
-			cause = "write a whole number"
+		if words, ok := kindWords[invalid.GetFlag().Value.Type()]; ok {
+			cause = words
 		}
 		return fmt.Errorf("--%s %s: %s", invalid.GetFlag().Name, value, cause)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,4 +83,17 @@ func TestNoProgressWithoutTerminal(t *testing.T) {
 			t.Errorf("%q", &stderr)
 		}
 	})
+}
+
+// No flag answers a wrong value in the words of Go's own packages.
+func TestFlagErrorsAreWorded(t *testing.T) {
+	for _, args := range [][]string{{"gen", "in", "out", "--events", "abc"}, {"tune", "in", "--budget", "x"}, {"tune", "in", "--json=maybe"}, {"host", "run", "--repeat", "1e9", "--", "true"}} {
+		var stdout, stderr bytes.Buffer
+		execute(t.Context(), stdio{out: &stdout, err: &stderr}, args)
+		for _, word := range []string{"strconv", "time: ", "invalid syntax", "json: "} {
+			if strings.Contains(stderr.String(), word) || !strings.Contains(stderr.String(), "write ") {
+				t.Errorf("%v: %s", args, &stderr)
+			}
+		}
+	}
 }

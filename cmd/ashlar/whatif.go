@@ -41,7 +41,7 @@ const maxCurve = 1_000_000
 func newWhatif(std stdio) *cobra.Command {
 	var o whatifOptions
 	cmd := &cobra.Command{
-		Use:   "whatif FILE --set CONF [--set CONF ...]",
+		Use:   "whatif FILE [--set CONF ...]",
 		Short: "Predict what other settings would have done to a recorded run",
 		Long: `Whatif replays the calls of a snapshot through the allocator engine under other
 settings, limits and device sizes, and says for each whether the run passes,

@@ -475,7 +475,7 @@ func TestSanitizers(t *testing.T) {
 			t.Parallel()
 			out := filepath.Join(t.TempDir(), "stub")
 			args := []string{"-O1", "-g", "-fsanitize=" + kind, "-Wall", "-Wextra", "-Werror", "-I", "testdata/check/stub", "-I", ".", "-o", out, "testdata/check/stub/stub.c"}
-			args = append(args, "front.c", "front_bins.c", "front_table.c", "front_lock.c", "bridge.c", "ashlar_gate.c", "ashlar_error.c", "-pthread")
+			args = append(args, "front.c", "front_bins.c", "front_table.c", "front_lock.c", "bridge.c", "ashlar_gate.c", "ashlar_error.c", "ashlar_tiers.c", "-pthread")
 			if text, err := exec.Command("cc", args...).CombinedOutput(); err != nil {
 				if strings.Contains(string(text), "cannot find") {
 					t.Skipf("the compiler has no -fsanitize=%s", kind)

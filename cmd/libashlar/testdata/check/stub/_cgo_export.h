@@ -7,3 +7,4 @@
 int ashlarGoMalloc(int device, uint64_t size, uint64_t stream, char *meta, struct reply *r);
 void ashlarGoFree(int device, uint64_t addr, char *meta, struct reply *r);
 int ashlarGoRecordStream(int device, uint64_t addr, uint64_t stream, char **text);
+int ashlarGoRegion(int device, char *name, int *slot, char **text);

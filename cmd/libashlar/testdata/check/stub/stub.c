@@ -28,8 +28,6 @@ static void put_back(uint64_t addr) {
     sizes[at] = 0;
 }
 
-void overflow_note(char *text) { free(text); }
-
 /* What the engine does under its lock. */
 static bool recall(bool all) {
     struct outbox *o = front_open(0, 0);
@@ -94,6 +92,38 @@ int ashlarGoRecordStream(int device, uint64_t addr, uint64_t stream, char **text
     return ASHLAR_OK;
 }
 
+/* Regions a and b have slots; no other is known. */
+int ashlarGoRegion(int device, char *name, int *slot, char **text) {
+    (void)device;
+    if (strcmp(name, "a") != 0 && strcmp(name, "b") != 0) {
+        *text = strdup("no such region");
+        return ASHLAR_FAILED;
+    }
+    *slot = name[0] - 'a' + 1;
+    return ASHLAR_OK;
+}
+
+static _Atomic int heard;
+
+static void hear(const char *text) {
+    if (strcmp(text, "moved") != 0) abort();
+    heard++;
+}
+
+/* regions goes into two regions, one in the other, and out of them, and does what is refused. */
+static void regions(unsigned rng) {
+    int outer, inner, none;
+    void *p;
+    if (ashlar_region_leave(0, 0) == ASHLAR_OK || ashlar_region_enter(0, NULL, &none) == ASHLAR_OK) abort();
+    if (ashlar_region_enter(0, "a", &outer) != ASHLAR_OK || outer != 0) abort();
+    if (ashlar_region_enter(0, "b", &inner) != ASHLAR_OK || inner != 1) abort();
+    if (ashlar_front_malloc(512, 0, NULL, &p) == ASHLAR_OK) ashlar_front_free(p, 0, 0, NULL);
+    if (ashlar_region_leave(0, -1) == ASHLAR_OK || ashlar_region_leave(-1, 0) == ASHLAR_OK) abort();
+    if (ashlar_region_leave(0, inner) != ASHLAR_OK || ashlar_region_leave(0, outer) != ASHLAR_OK) abort();
+    ashlar_set_overflow_observer(hear);
+    if (rng % 2 == 0) overflow_note(strdup("moved"));
+}
+
 static void *work(void *number) {
     unsigned rng = (unsigned)(uintptr_t)number;
     struct {
@@ -126,6 +156,7 @@ static void *work(void *number) {
             pthread_mutex_unlock(&mutex);
             front_mode(0, rng % 3 == 0);
             front_reset_peaks(0);
+            regions(rng >> 8);
         }
     }
     for (int k = 0; k < 16; k++) ashlar_front_free(own[k].p, 0, 0, NULL);
@@ -146,5 +177,5 @@ int main(void) {
     front_read(0, &s);
     if (s.counts.live[SMALL].blocks != 0 || s.counts.live[LARGE].bytes != 0 || s.unknown != 0) return 5;
     printf("%llu hits, %llu misses, %llu turns\n", (unsigned long long)s.hits, (unsigned long long)s.misses, (unsigned long long)s.turns);
-    return s.hits > 1000 && s.turns > 0 ? 0 : 6;
+    return s.hits > 1000 && s.turns > 0 && heard > 0 ? 0 : 6;
 }
