@@ -32,10 +32,12 @@ int ashlar_region_leave(int device, int outer) {
 int ashlar_hand_over(int device) {
     struct front *f = front_known(device);
     if (f == NULL) return 0;
-    lock_word(f->lock);
-    const bool mine = lock_alone(f->lock) && (f->lock->last == 0 || f->lock->last == (uintptr_t)pthread_self());
-    if (mine) lock_handed(f->lock, 0);
-    lock_unlock(f->lock);
+    struct lock *l = f->lock;
+    const uintptr_t me = (uintptr_t)pthread_self();
+    lock_word(l);
+    const bool mine = lock_alone(l) && (l->worker == me || (l->worker == 0 && l->giver == 0));
+    if (mine) lock_handed(l, 0, me);
+    lock_unlock(l);
     return mine;
 }
 
@@ -43,7 +45,7 @@ void ashlar_take_back(int device) {
     struct front *f = front_known(device);
     if (f == NULL) return;
     lock_word(f->lock);
-    if (lock_alone(f->lock)) lock_handed(f->lock, (uintptr_t)pthread_self());
+    if (f->lock->strangers == 0) lock_handed(f->lock, (uintptr_t)pthread_self(), 0);
     lock_unlock(f->lock);
 }
 

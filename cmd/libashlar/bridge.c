@@ -99,7 +99,7 @@ void front_marked(int device) {
     struct front *f = front_known(device);
     if (f == NULL) return;
     lock_word(f->lock);
-    lock_handed(f->lock, (uintptr_t)pthread_self());
+    lock_handed(f->lock, (uintptr_t)pthread_self(), 0);
     lock_unlock(f->lock);
 }
 

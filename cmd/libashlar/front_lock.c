@@ -114,7 +114,7 @@ void lock_changed(struct lock *l, uintptr_t me) {
     const uint64_t now = ticks();
     l->heat = now - l->switched < knob[WINDOW] ? l->heat + 1 : 0;
     l->last = me;
-    l->comers++;
+    lock_came(l, me);
     l->switched = now;
     if (knob[ENGAGE] != 0 && l->heat >= knob[ENGAGE] && !resting(l, now)) begin_turn(l, me, now);
 }
@@ -168,7 +168,7 @@ void lock_wait(struct lock *l, uintptr_t me) {
     atomic_fetch_sub_explicit(&l->waiters, 1, memory_order_relaxed);
     const uint64_t now = ticks();
     if (atomic_load_explicit(&l->holder, memory_order_relaxed) != 0) end_turn(l, now, t == ABANDONED);
-    if (l->last != me) l->comers++;
+    if (l->last != me) lock_came(l, me);
     l->last = me;
     l->switched = now;
     if (!resting(l, now)) begin_turn(l, me, now);

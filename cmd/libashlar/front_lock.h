@@ -36,7 +36,9 @@ struct lock {
     uint32_t vain;               /* turns in a row of which little was made; guarded, as what follows */
     uint64_t began, resting;     /* when the turn began; no turns until then */
     uint64_t turns, wasted;      /* statistics */
-    uint64_t comers;             /* threads that came after another one since lock_handed */
+    uintptr_t worker, giver;     /* who works alone, and who waits for it: lock_handed */
+    uint64_t strangers;          /* others that came since */
+    bool both;                   /* the one that waits came after the one that works */
     _Alignas(64) _Atomic uint32_t waiters; /* threads that wait for their turn */
 };
 
@@ -71,15 +73,29 @@ static inline void lock_lock(struct lock *l) {
         lock_used(l);
 }
 
-/* From now on one thread uses the lock, as far as is known: this one, or whichever comes next if none is named. Called
- * with the lock. */
-static inline void lock_handed(struct lock *l, uintptr_t to) {
-    l->last = to;
-    l->comers = to != 0;
+/* From now on one thread uses the lock, as far as is known: this one, or if there is none, whichever comes next while the
+ * giver waits. The giver may come before it. Called with the lock. */
+static inline void lock_handed(struct lock *l, uintptr_t to, uintptr_t giver) {
+    l->last = to; /* so that the next one is seen */
+    l->worker = to;
+    l->giver = giver;
+    l->strangers = 0;
+    l->both = false;
+}
+
+/* A thread came after another one. */
+static inline void lock_came(struct lock *l, uintptr_t me) {
+    if (me == l->worker) return;
+    if (me == l->giver)
+        l->both = l->worker != 0;
+    else if (l->worker == 0)
+        l->worker = me;
+    else
+        l->strangers++;
 }
 
 /* Whether only one thread has used the lock since. Called with the lock. */
-static inline bool lock_alone(const struct lock *l) { return l->comers <= 1; }
+static inline bool lock_alone(const struct lock *l) { return l->strangers == 0 && !l->both; }
 
 #pragma GCC visibility pop
 

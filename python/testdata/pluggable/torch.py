@@ -331,10 +331,12 @@ autograd = types.ModuleType("torch.autograd")
 
 
 def backward(function):
-    """Works on another thread, for which the caller waits."""
+    """Works on another thread, for which the caller waits; the gradient that it begins with is the caller's."""
+    first = Tensor(4)
     worker = threading.Thread(target=function)
     worker.start()
     worker.join()
+    first.free()
 
 
 autograd.backward, autograd.grad = backward, backward
