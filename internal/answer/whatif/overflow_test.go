@@ -1,9 +1,13 @@
 package whatif
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/findings"
+	"github.com/ashlar-mem/ashlar/internal/run"
 )
 
 // TestOverflow: under limits below the live peak of measured workloads, runs pass with
@@ -50,5 +54,46 @@ func TestNarrow(t *testing.T) {
 	}
 	if r := narrow(1, 8); r.Low < 1.99 || r.Low > 2.01 || r.High < 3.99 || r.High > 4.01 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestMeasuredOverflow: what recordings without a limit predict holds the slowdowns that were
+// measured on an H200.
+func TestMeasuredOverflow(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", "overflow", "measured.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		Workload string
+		Limit    uint64  `json:"limit_bytes"`
+		Step     float64 `json:"step_seconds"`
+		Slowdown float64
+	}
+	if err := json.Unmarshal(data, &cases); err != nil {
+		t.Fatal(err)
+	}
+	recordings, inside := map[string]*run.Checked{}, 0
+	for _, c := range cases {
+		r := recordings[c.Workload]
+		if r == nil {
+			r = program(t, "overflow/"+c.Workload+".pickle.gz")
+			recordings[c.Workload] = r
+		}
+		q := question(r)
+		q.Limit = GivenLimit(r, c.Limit)
+		o, err := AskOverflow(t.Context(), r, q, 48<<30)
+		if err != nil || !o.Runs {
+			t.Fatalf("%+v: %+v, %v", c, o, err)
+		}
+		low, high := 1+o.ExtraSeconds.Low/c.Step, 1+o.ExtraSeconds.High/c.Step
+		if low <= c.Slowdown && c.Slowdown <= high && high <= 2*low {
+			inside++
+		} else {
+			t.Logf("%+v: predicted %.2f to %.2f", c, low, high)
+		}
+	}
+	if len(cases) != 16 || inside < 12 {
+		t.Errorf("%d of %d are inside of what is predicted", inside, len(cases))
 	}
 }

@@ -65,11 +65,11 @@ class Case:
         return rows
 
 
-def ask(args, report, part, seconds, function, **fields):
+def ask(args, report, part, patience, function, **fields):
     """One answer of one process; None and a bar that is not met if there is none."""
     try:
         with Case(args, function, **fields) as case:
-            answer = case.answer(min(seconds, max(5.0, report.left())))
+            answer = case.answer(min(patience, max(5.0, report.left())))
     except children.Failed as e:
         report.bar(part, function, False, short(e))
         return None
