@@ -34,7 +34,6 @@ func (a *Allocator) freeBlock(id blockID) error {
 	b := &a.blocks[id]
 	sp := a.streamPools[b.streamPool]
 	b.state = statePending
-	a.stats.freeRequested(sp.pool.kind, int64(b.size))
 	var tick int64
 	if a.tracing() {
 		tick = a.tick()
@@ -44,11 +43,11 @@ func (a *Allocator) freeBlock(id blockID) error {
 		a.stats.oversizeAllocations.add(-1)
 	}
 	if b.uses == noUses {
-		requested := int64(b.requested)
+		a.stats.freed(sp.pool.kind, int64(b.size), int64(b.requested))
 		a.giveBack(id, b, sp, tick)
-		a.stats.raiseSlack(sp.pool.kind, requested)
 		return nil
 	}
+	a.stats.freeRequested(sp.pool.kind, int64(b.size))
 	if a.explain != nil {
 		a.explain(Pending{Block: b.span(), Streams: slices.Clone(a.uses[b.uses].streams)})
 	}
@@ -61,7 +60,7 @@ func (a *Allocator) freeBlock(id blockID) error {
 }
 
 // giveBack returns a block to its pool and merges it with its free neighbours
-// (spec 4.4). tick is the time of the event.
+// (spec 4.4). tick is the time of the event. The caller has counted it.
 func (a *Allocator) giveBack(id blockID, b *block, sp *streamPool, tick int64) {
 	if a.tracing() {
 		a.emitAt(tick, ActionFreeCompleted, b.addr, b.requested, b.size, sp)
@@ -95,14 +94,12 @@ func (a *Allocator) giveBack(id blockID, b *block, sp *streamPool, tick int64) {
 	if a.explain != nil {
 		a.explainReturn(b, sp, addr, size)
 	}
-	k := sp.pool.kind
 	if !b.expandable {
 		if b.split() {
 			splits++
 			bytes += int64(b.size)
 		}
 		// Only the net change counts: one rise or one fall each.
-		a.stats.addSplit(k, splits, bytes)
+		a.stats.addSplit(sp.pool.kind, splits, bytes)
 	}
-	a.stats.freeCompleted(k, int64(size), int64(b.requested))
 }

@@ -131,11 +131,19 @@ func (s *counters) freeCompleted(k poolKind, size, requested int64) {
 	c.down[statRequestedBytes] += requested
 }
 
-// raiseSlack raises the slack after a free that was completed at once: all five
-// families have fallen, by the request at least. Other frees do not raise it,
-// which only makes the bound less sharp.
-func (s *counters) raiseSlack(k poolKind, requested int64) {
+// freed counts a free of a block of size bytes that is completed at once: all five
+// families fall, by the request at least, and the slack rises. Other frees do not
+// raise it, which only makes the bound less sharp.
+func (s *counters) freed(k poolKind, size, requested int64) {
 	c := &s.kinds[k]
+	if c.slack.blocks < 0 || c.slack.bytes < 0 || s.slack.blocks < 0 || s.slack.bytes < 0 {
+		s.updatePeaks()
+	}
+	c.down[statAllocation]++
+	c.down[statAllocatedBytes] += size
+	c.down[statActive]++
+	c.down[statActiveBytes] += size
+	c.down[statRequestedBytes] += requested
 	c.slack.blocks++
 	c.slack.bytes += requested
 	s.slack.blocks++

@@ -234,6 +234,7 @@ func (a *Allocator) giveBackAll(ready []blockID) {
 		}
 		sp := a.streamPools[b.streamPool]
 		a.waiting[sp.pool.kind] -= int64(b.requested)
+		a.stats.freeCompleted(sp.pool.kind, int64(b.size), int64(b.requested))
 		a.giveBack(id, b, sp, a.tick())
 	}
 }

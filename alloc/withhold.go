@@ -146,10 +146,7 @@ func (a *Allocator) settle(id blockID) {
 
 // giveBackElsewhere is giveBack for a block of which not all is on the device.
 func (a *Allocator) giveBackElsewhere(id blockID) {
-	b := &a.blocks[id]
-	k := a.streamPools[b.streamPool].pool.kind
-	a.stats.freeCompleted(k, int64(b.size), int64(b.requested))
-	b.elsewhere = false
+	a.blocks[id].elsewhere = false
 	a.settle(id)
 }
 

@@ -22,7 +22,7 @@ type attacker struct {
 	page           page
 
 	cases, runs, findings int
-	refused               int // runs
+	refused               int             // runs
 	seen                  map[string]bool // findings, by what they have in common
 }
 
