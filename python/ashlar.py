@@ -55,6 +55,7 @@ import inspect
 import io
 import json
 import mmap
+import numbers
 import os
 import pickle
 import shutil
@@ -646,13 +647,21 @@ def _failed_request(snapshot, device):
 
 def _oom_of(error):
     """The OOM error that an exception is or was caused by, or None."""
-    for _ in range(20):
-        if error is None or isinstance(error, _oom_type()):
-            return error
-        if isinstance(error, RuntimeError) and ("out of memory" in str(error) or "ALLOC_FAILED" in str(error)):
-            return error
-        error = error.__cause__ or error.__context__
+    for each in _causes(error):
+        if isinstance(each, _oom_type()):
+            return each
+        if isinstance(each, RuntimeError) and ("out of memory" in str(each) or "ALLOC_FAILED" in str(each)):
+            return each
     return None
+
+
+def _causes(error):
+    """An exception and those behind it; only so many, as one may be its own cause."""
+    for _ in range(20):
+        if error is None:
+            return
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _oom_type():
@@ -1294,16 +1303,19 @@ if hasattr(os, "register_at_fork"):
 
 MOST_TRIES = 20  # of one call, should shrink never say that it is enough
 DEPTH = 3  # of functions and containers that are searched for models
+MOST_LOOKED = 10_000  # values in that search, the nearest first
 
 
 def retry(fn, *args, shrink=None, params=None, **kwargs):
     """Return fn(*args, **kwargs); after an OOM, collect garbage, give back the cache, and try again.
 
-    shrink  called with the arguments that failed; returns smaller ones, a tuple (or
-            a dictionary, for keywords), or None if there are none. Without it the
-            same call is tried once more
-    params  the model, optimizer or parameters that fn trains; by default those that
-            fn can reach by its arguments, its closure and its globals
+    shrink  called with the arguments that failed; returns smaller ones, or None if
+            there are none: a tuple or list of all positional arguments, or a
+            dictionary of those that change, by name. Without it the same call is
+            tried once more
+    params  the model, optimizer or parameters that fn trains, besides those that fn
+            leads to by its arguments, its closure and its globals. Only a model
+            leads to its buffers
 
     fn is a forward and a backward pass, or only the first. Before it is called again,
     gradients, buffers of the model and random state are what they were. The OOM is
@@ -1311,6 +1323,7 @@ def retry(fn, *args, shrink=None, params=None, **kwargs):
     it, or in one of several processes that train together: to do part of that twice,
     or in one process alone, would spoil the training.
     """
+    _check_call(fn)
     return _retry(fn, args, kwargs, shrink, _listed(params))
 
 
@@ -1324,6 +1337,8 @@ def oom_retry(fn=None, *, smaller=None, params=None):
     params = _listed(params)
 
     def decorate(fn):
+        _check_call(fn)
+
         @functools.wraps(fn)
         def call(*args, **kwargs):
             return _retry(fn, args, kwargs, smaller, params)
@@ -1337,9 +1352,9 @@ def _retry(fn, args, kwargs, shrink, params):
     torch = sys.modules.get("torch")
     if torch is None:
         return fn(*args, **kwargs)
-    before = _Before(torch, [params] if params is not None else [fn, args, kwargs], told=params is not None)
-    if params is not None and not before.versions:
+    if params is not None and not _trained(torch, [params])[0]:
         raise ValueError("params has no parameters: name the model, the optimizer or a list of tensors")
+    before = _Before(torch, [params, fn, args, kwargs], told=params is not None)
     said, outer = [], sys.exc_info()[1]
     while True:
         try:
@@ -1354,7 +1369,7 @@ def _retry(fn, args, kwargs, shrink, params):
             if problem is None:
                 smaller = (args, kwargs) if shrink is None and len(said) == 1 else None
                 if shrink is not None and len(said) < MOST_TRIES:
-                    smaller = _smaller(shrink(*args, **kwargs), kwargs)
+                    smaller = _smaller(shrink(*args, **kwargs), fn, args, kwargs)
                 problem = "nothing smaller is left to try" if smaller is None else None
             if problem is not None:
                 _give_verdict(error, "retry: %s%s" % ("".join("%s; " % s for s in said), problem))
@@ -1368,13 +1383,30 @@ def _listed(params):
     return list(params) if isinstance(params, collections.abc.Iterator) else params
 
 
-def _smaller(answer, kwargs):
+def _check_call(fn):
+    """Refuse what has done nothing yet when the call returns."""
+    if inspect.iscoroutinefunction(fn) or inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
+        raise TypeError("%s is a generator or async: its work begins after the call, where no OOM of it is seen" % getattr(fn, "__name__", fn))
+
+
+def _smaller(answer, fn, args, kwargs):
     """The next arguments and keywords, from what shrink returned."""
     if answer is None:
         return None
     if isinstance(answer, dict):
-        return (), dict(kwargs, **answer)
-    return (answer if isinstance(answer, tuple) else (answer,)), kwargs
+        names = _positional(fn)[:len(args)]
+        changed = tuple(answer.get(name, arg) for name, arg in zip(names, args)) + tuple(args[len(names):])
+        return changed, dict(kwargs, **{name: value for name, value in answer.items() if name not in names})
+    return (tuple(answer) if isinstance(answer, (tuple, list)) else (answer,)), kwargs
+
+
+def _positional(fn):
+    """The names of the arguments that need not be keywords; none if fn does not tell."""
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
 def _make_room(torch, error, outer):
@@ -1383,9 +1415,10 @@ def _make_room(torch, error, outer):
     outer is the exception that the caller was handling, which is its own affair.
     """
     before = _attempt(_held, torch)
-    while error is not None and error is not outer:  # the frames of a traceback hold their variables
-        traceback.clear_frames(error.__traceback__)
-        error = error.__cause__ or error.__context__
+    for each in _causes(error):
+        if each is outer:
+            break
+        traceback.clear_frames(each.__traceback__)  # the frames of a traceback hold their variables
     gc.collect()
     _attempt(torch.cuda.empty_cache)
     after = _attempt(_held, torch)
@@ -1422,6 +1455,8 @@ class _Before:
         self.grads = [(p, p.grad, self.copy(p.grad)) for p in parameters]
         self.buffers = [(b, self.copy(b)) for b in buffers]
         self.random = _random_state(torch)
+        _steps.watch()
+        self.begun, self.ended = _steps.begun, _steps.ended
 
     def copy(self, tensor):
         if tensor is None:
@@ -1438,9 +1473,10 @@ class _Before:
         distributed = getattr(torch, "distributed", None)
         if distributed is not None and _attempt(distributed.is_available) and _attempt(distributed.is_initialized) and distributed.get_world_size() > 1:
             return "other processes train with this one, so it cannot repeat a pass alone"
-        if _in_optimizer(torch, error):
+        begun, ended = _steps.begun - self.begun, _steps.ended - self.ended
+        if begun > ended or _in_optimizer(torch, error):
             return "it happened in the optimizer, which may have changed some of the weights"
-        if any(p._version != version for p, version in self.versions):
+        if begun or any(p._version != version for p, version in self.versions):
             return "the weights were changed before it, so the pass cannot be repeated"
         return None
 
@@ -1464,10 +1500,37 @@ class _Before:
         return None
 
 
+class _Steps:
+    """Counts the steps of all optimizers, in whatever thread and however they are reached.
+
+    The hooks stay: to remove one while another thread is in a step breaks PyTorch's loop
+    over them.
+    """
+
+    def __init__(self):
+        self.begun = self.ended = 0
+        self.hooks = ()
+
+    def watch(self):
+        if not self.hooks:
+            from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook  # torch.optim has no such names
+
+            self.hooks = (register_optimizer_step_pre_hook(self.begin), register_optimizer_step_post_hook(self.end))
+
+    def begin(self, *_):
+        self.begun += 1
+
+    def end(self, *_):
+        self.ended += 1
+
+
+_steps = _Steps()
+
+
 def _in_optimizer(torch, error):
     """Whether an error comes from the step() of an optimizer.
 
-    Looking into a frame's variables would keep them alive; so the code is looked at.
+    PyTorch calls no hooks of its optimizers once torch.compile was used. Looking into a frame's variables would keep them alive; so the code is looked at.
     """
     steps, left = set(), [torch.optim.Optimizer]
     while left:
@@ -1495,44 +1558,120 @@ def _is_trained(torch, value):
 def _trained(torch, roots):
     """The parameters, and the buffers of modules in training, that can be reached from roots."""
     module, optimizer = torch.nn.Module, torch.optim.Optimizer
-    parameters, buffers, seen = {}, {}, set()
-    left = [(root, DEPTH + 1) for root in roots]
-    while left:
-        value, depth = left.pop()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
+    parameters, buffers = {}, {}
+    search = _Search(roots)
+    for value, depth in search:
+        kind = type(value)  # isinstance asks proxies, which may fail
         if _is_trained(torch, value):
             parameters[id(value)] = value
-        elif isinstance(value, module):
+        elif issubclass(kind, module):
             parameters.update((id(p), p) for p in value.parameters())
             for part in value.modules():
                 buffers.update((id(b), b) for b in part.buffers(recurse=False) if part.training)
-        elif isinstance(value, optimizer):
-            left.extend((group["params"], 1) for group in value.param_groups)
-        elif depth > 0:
-            left.extend((inner, depth - 1) for inner in _inside(value))
+        elif issubclass(kind, optimizer):
+            for group in value.param_groups:
+                parameters.update((id(p), p) for p in group["params"] if _is_trained(torch, p))
+        else:
+            search.open(value, depth)
     return [p for p in parameters.values() if p.requires_grad], list(buffers.values())
 
 
+class _Search:
+    """Goes from functions, objects and containers to what they lead to, the nearest first.
+
+    Of modules and classes, which hold far more than a pass uses, only the attributes
+    are followed whose names the code of a function found has.
+    """
+
+    def __init__(self, roots):
+        self.left = collections.deque((root, DEPTH + 1) for root in roots)
+        self.seen, self.names = {}, set()
+        self.owners = {}  # modules and classes, by id: where their attributes are, depth
+        self.slots = {}  # by class
+
+    def __iter__(self):
+        while self.left and len(self.seen) < MOST_LOOKED:
+            value, depth = self.left.popleft()
+            if id(value) not in self.seen:
+                self.seen[id(value)] = value  # kept, so that no other gets its id
+                yield value, depth
+
+    def follow(self, values, depth):
+        if len(self.left) < MOST_LOOKED:
+            self.left.extend((value, depth) for value in values if type(value) not in (int, float, bool, str, bytes, type(None)))
+
+    def open(self, value, depth):
+        kind = type(value)
+        if issubclass(kind, types.ModuleType):
+            self.own(value, value.__name__, [value], depth)
+        elif issubclass(kind, type):
+            self.own(value, value.__module__, value.__mro__, depth)
+        elif depth > 0:
+            if issubclass(kind, types.FunctionType):
+                self.read(value)
+            inside = _inside(value)
+            self.follow(self.attributes(value, kind, depth) if inside is None else inside, depth - 1)
+
+    def attributes(self, value, kind, depth):
+        """What an object has, and how it is called."""
+        if _top(kind.__module__) == "torch":
+            return []
+        if kind not in self.slots:
+            self.slots[kind] = [each for k in kind.__mro__ for each in vars(k).values() if type(each) is types.MemberDescriptorType]
+            self.follow([vars(k)["__call__"] for k in kind.__mro__ if "__call__" in vars(k)], depth - 1)
+            self.open(kind, depth)
+        return (_attempt(lambda: list(vars(value).values())) or []) + [_attempt(slot.__get__, value) for slot in self.slots[kind]]
+
+    def own(self, owner, module, parts, depth):
+        """Remember a module or class, for the names of functions that are found later."""
+        if id(owner) not in self.owners and not _foreign(module):
+            spaces = [vars(part) for part in parts if part is owner or not _foreign(part.__module__)]
+            self.owners[id(owner)] = (spaces, depth)
+            self.look(spaces, self.names, depth)
+
+    def read(self, function):
+        """Follow the names of a function's code in all that is remembered."""
+        if not _foreign(function.__module__):
+            new = set(_names(function.__code__)) - self.names
+            self.names |= new
+            for spaces, depth in self.owners.values():
+                self.look(spaces, new, depth)
+
+    def look(self, spaces, names, depth):
+        for space in spaces:
+            for each in [space[name] for name in names if name in space]:
+                if isinstance(each, (staticmethod, classmethod)):
+                    each = each.__func__
+                self.follow([each.fget if isinstance(each, property) else each], depth)
+
+
+def _top(module):
+    return str(module or "").partition(".")[0]
+
+
+def _foreign(module):
+    """Whether a module, by its name, holds no model of the job."""
+    return _top(module) in ("torch", "builtins") or _top(module) in getattr(sys, "stdlib_module_names", ())  # from Python 3.10 on
+
+
 def _inside(value):
-    """What a function, a method or a container leads to."""
-    if isinstance(value, functools.partial):
+    """What a function, a method or a container leads to; None of another object."""
+    kind = type(value)
+    if issubclass(kind, functools.partial):
         return [value.func, value.args, value.keywords]
-    if isinstance(value, types.MethodType):
-        return [value.__self__, value.__func__]
-    if (getattr(value, "__module__", None) or "").partition(".")[0] == "torch":
-        return []
-    if isinstance(value, types.FunctionType):
+    if issubclass(kind, types.MethodType):
+        return [value.__func__, value.__self__]
+    if issubclass(kind, types.FunctionType):
+        if _foreign(value.__module__):
+            return []
         cells = [c.cell_contents for c in value.__closure__ or () if _attempt(lambda: c.cell_contents) is not None]
-        return cells + [value.__globals__[name] for name in _names(value.__code__) if name in value.__globals__] + list(value.__defaults__ or ())
-    if isinstance(value, dict):
+        named = [value.__globals__[name] for name in _names(value.__code__) if name in value.__globals__]
+        return cells + named + list(value.__defaults__ or ()) + list((value.__kwdefaults__ or {}).values())
+    if issubclass(kind, dict):
         return list(value.values()) if len(value) < 10000 else []
-    if isinstance(value, (list, tuple)):
+    if issubclass(kind, (list, tuple)):
         return value if len(value) < 10000 else []
-    if isinstance(value, (types.ModuleType, type)):
-        return []
-    return list(getattr(value, "__dict__", {}).values())
+    return None
 
 
 def _names(code):
@@ -1637,6 +1776,8 @@ class monitor:
     """
 
     def __init__(self, threshold=0.3, release=True):
+        if not isinstance(threshold, numbers.Real) or not 0 <= threshold < 1:
+            raise ValueError("threshold is a share of what the allocator holds, at least 0 and less than 1, not %r" % (threshold,))
         self.threshold, self.release = float(threshold), bool(release)
         self.begin, self.ready = time.monotonic(), 0.0
         self.steps = self.releases = self.given = 0

@@ -135,6 +135,39 @@ class TestRetry(TensorCase):
                 self.ashlar.retry(call)
             self.assertIn(text, self.notes(raised.exception))
         self.assertEqual(calls, [1, 2])
+        self.assertEqual((len(self.fake.hooks), len(self.fake.post_hooks)), (1, 1), "one pair of hooks, however many calls")
+
+    def test_step_that_no_search_finds(self):
+        """A step is never made twice, wherever its optimizer and weights are."""
+        optimizer, steps = [[[[[[self.fake.Optimizer([self.weight])]]]]]], []
+
+        hide = Hidden(optimizer, None, None)
+        del self.model, self.weight
+
+        def step(*then):
+            hide.place[0][0][0][0][0][0].step(lambda: [steps.append(1)] + [each() for each in then])
+
+        def after():
+            step()
+            self.oom()
+
+        def in_a_thread():  # as autograd's, with a step in the backward pass
+            thread = threading.Thread(target=step)
+            thread.start()
+            thread.join()
+            self.oom()
+
+        for call, text in ((after, "weights were changed"), (in_a_thread, "weights were changed"), (lambda: step(self.oom), "in the optimizer")):
+            del steps[:]
+            with self.assertRaises(RuntimeError) as raised:
+                self.ashlar.retry(call)
+            self.assertIn(text, self.notes(raised.exception))
+            self.assertEqual(steps, [1])
+
+    def test_within_a_step(self):
+        """A closure of optimizer.step() may try again: the step began before."""
+        self.fake.Optimizer([self.weight]).step(lambda: self.ashlar.retry(self.passes, 64, shrink=self.halve))
+        self.assertEqual(self.sizes, [64, 32, 16])
 
     def test_distributed(self):
         yes = types.SimpleNamespace(is_available=lambda: True, is_initialized=lambda: True, get_world_size=lambda: 2, get_rank=lambda: 0)
@@ -161,6 +194,94 @@ class TestRetry(TensorCase):
         with self.assertRaisesRegex(ValueError, "params has no parameters"):
             self.ashlar.retry(body, 32, params=[])
 
+    def test_finds_buffers(self):
+        """What no gradient tells of: buffers, wherever a function has its model."""
+        count, oom = self.bump, self.torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+        def passes(model, size):
+            count(model.kept[0])
+            if size > 16:
+                raise oom
+
+        model = self.model
+        space = {"passes": passes, "model": model, "__name__": "job"}
+        exec(textwrap.dedent("""
+            class Calls:
+                def __call__(self, size): passes(model, size)
+                def outer(self, size): return self.inner(size)
+                def inner(self, size): return self.last(size)
+                @staticmethod
+                def last(size): passes(model, size)
+            class Slots:
+                __slots__ = ("__hidden",)
+                def __init__(self, model): self.__hidden = model
+                def go(self, size): passes(self.__hidden, size)
+            class Named:
+                def go(self, size): passes(self.the, size)
+                @property
+                def found(self): return model
+                def by_property(self, size): passes(self.found, size)
+            """), space)
+        net, package = types.ModuleType("net"), types.ModuleType("package")
+        net.model, package.net = model, net
+        named, calls = type("Sub", (space["Named"],), {"the": model}), space["Calls"]()
+        ways = {
+            "closure": lambda size: passes(model, size),
+            "a module": eval("lambda size: passes(net.model, size)", {"passes": passes, "net": net}),
+            "a package": eval("lambda size: passes(package.net.model, size)", {"passes": passes, "package": package}),
+            "a class": eval("lambda size: passes(Named.the, size)", {"passes": passes, "Named": named}),
+            "a class's attribute, of an object": named().go,
+            "a property": named().by_property,
+            "a keyword's default": eval("lambda size, *, model: passes(model, size)", {"passes": passes}),
+            "slots": space["Slots"](model).go,
+            "an object that is called": calls,
+            "methods of methods": calls.outer,
+            "a method, by a function": lambda size: calls.outer(size),
+        }
+        ways["a keyword's default"].__kwdefaults__ = {"model": model}
+        for name, call in ways.items():
+            self.count.fill(5)
+            self.ashlar.retry(call, 64, shrink=self.halve)
+            self.assertEqual(self.count.tolist(), [6], name)
+        for params in (model, model.parameters(), self.fake.Optimizer([self.weight]), [self.weight]):
+            self.count.fill(5)
+            self.ashlar.retry(ways["closure"], 64, shrink=self.halve, params=params)
+            self.assertEqual(self.count.tolist(), [6], params)
+
+    def bump(self, count):
+        self.fake.current().flush(len(self.fake.current().queue))
+        count.fill(count.tolist()[0] + 1)
+
+    def test_search_is_bounded(self):
+        class Ring:
+            __slots__ = ("next",)
+
+        ring = Ring()
+        ring.next = [ring] * 9000
+        many = [[object() for _ in range(5000)] for _ in range(50)]
+
+        def passes(size, model=self.model):
+            return len(many) and ring and self.passes(size)
+
+        with mock.patch.object(self.ashlar, "_inside", side_effect=self.ashlar._inside) as inside:
+            self.assertEqual(self.ashlar.retry(passes, 64, shrink=self.halve)[0], 16)
+        self.assertLessEqual(inside.call_count, self.ashlar.MOST_LOOKED)
+        self.assertEqual(self.count.tolist(), [6], "the nearest are looked at first")
+
+    def test_proxy(self):
+        """An object that fails at whatever it is asked is passed by."""
+
+        class Proxy:
+            @property
+            def __class__(self):
+                raise RuntimeError("no request")
+
+            def __getattr__(self, name):
+                raise RuntimeError("no request")
+
+        self.proxy = Proxy()
+        self.assertEqual(self.ashlar.retry(self.passes, 64, shrink=self.halve)[0], 16)
+
     def gradients(self, call, body, **more):
         """The gradients that the passes of a call begin with."""
         body.inner.clear()
@@ -175,6 +296,43 @@ class TestRetry(TensorCase):
             self.ashlar.retry(body, 64, shrink=self.halve)
         self.assertEqual(body.inner, [None])
         self.assertIn("1 parameters have gradients and were not found; name the model: params=model", self.notes(raised.exception))
+
+    def test_own_cause(self):
+        def circle(size):
+            error = self.torch.cuda.OutOfMemoryError("CUDA out of memory")
+            if size > 16:
+                raise error from error
+            return size
+
+        self.assertEqual(self.ashlar.retry(circle, 64, shrink=self.halve), 16)
+
+    def test_what_shrink_returns(self):
+        def passes(batch, rows, *more, scale=1, **rest):
+            self.passes(rows)
+            return batch, rows, more, scale, rest
+
+        halve = lambda batch, rows, *_, **__: {"rows": rows // 2}
+        for args, kwargs in ((("b", 64), {}), (("b",), {"rows": 64}), ((), {"rows": 64, "batch": "b"})):
+            self.assertEqual(self.ashlar.retry(passes, *args, shrink=halve, **kwargs), ("b", 16, (), 1, {}))
+        self.assertEqual(self.ashlar.retry(passes, "b", 64, 7, shrink=lambda b, rows, *_, **__: {"rows": rows // 2, "scale": 2, "odd": 3}), ("b", 16, (7,), 2, {"odd": 3}))
+        self.assertEqual(self.ashlar.retry(passes, "b", 64, scale=3, shrink=lambda b, rows, scale: [b, rows // 2]), ("b", 16, (), 3, {}))
+        self.assertEqual(self.ashlar.retry(functools.partial(passes, "b"), 64, shrink=lambda rows: {"rows": rows // 2}), ("b", 16, (), 1, {}))
+
+    def test_what_begins_later(self):
+        async def coroutine():
+            pass
+
+        def generator():
+            yield
+
+        async def both():
+            yield
+
+        for fn in (coroutine, generator, both):
+            with self.assertRaisesRegex(TypeError, "generator or async"):
+                self.ashlar.oom_retry(fn)
+            with self.assertRaisesRegex(TypeError, "generator or async"):
+                self.ashlar.retry(fn)
 
     def test_what_is_not_ours(self):
         for error in (KeyError("mine"), KeyboardInterrupt(), RuntimeError("CUDA error: device-side assert")):
@@ -304,6 +462,12 @@ class TestMonitor(TensorCase):
             self.clock += 1000
             self.step(100)
             self.assertEqual(self.emptied, [30, 90])
+
+    def test_threshold(self):
+        for threshold in (30, -0.1, 1, float("nan"), "0.3", None):
+            with self.assertRaisesRegex(ValueError, "^threshold is a share of what the allocator holds, at least 0 and less than 1, not [^\\n]*$"):
+                self.ashlar.monitor(threshold)
+        self.ashlar.monitor(0)
 
     def test_only_say(self):
         with self.ashlar.monitor(0.3, release=False):

@@ -213,7 +213,7 @@ class Module:
         return iter(self.kept)
 
 
-hooks = []
+hooks, post_hooks = [], []
 
 
 class Optimizer:
@@ -224,6 +224,8 @@ class Optimizer:
         for hook in hooks:
             hook(self, (), {})
         update()
+        for hook in post_hooks:
+            hook(self, (), {})
 
 
 class Nothing:
@@ -259,7 +261,7 @@ def empty(size, dtype=float32, device="cpu", pin_memory=False):
 def install(torch):
     """Add all this to the fake torch."""
     GATE.set()
-    del hooks[:], streams[0].queue[:]
+    del hooks[:], post_hooks[:], streams[0].queue[:]
     torch.Tensor, torch.strided, torch.uint8, torch.float32, torch.empty, torch.save = Tensor, "strided", uint8, float32, empty, save
     torch.empty_like = lambda tensor, device, pin_memory: empty(tensor.shape[0], tensor.dtype, device)
     torch.frombuffer = lambda memory, dtype, count, offset: Tensor(Storage(memoryview(memory)[offset:offset + count]), dtype, 0, (count,), (1,))
@@ -268,6 +270,7 @@ def install(torch):
     torch.optim, module = types.ModuleType("torch.optim"), types.ModuleType("torch.optim.optimizer")
     torch.optim.Optimizer, torch.optim.__path__ = Optimizer, []
     module.register_optimizer_step_pre_hook = lambda hook: hooks.append(hook) or hook
+    module.register_optimizer_step_post_hook = lambda hook: post_hooks.append(hook) or hook
     sys.modules.update({"torch.optim": torch.optim, "torch.optim.optimizer": module})
     torch.no_grad = Nothing
     torch.random, torch.cuda.random = Random(), Random()
