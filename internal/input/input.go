@@ -11,6 +11,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/ashlar-mem/ashlar/internal/unpack"
 	"github.com/ashlar-mem/ashlar/snapshot"
@@ -205,8 +206,10 @@ var recordingHead = regexp.MustCompile(`^\{\s*"torch"\s*:\s*"[^"]*"\s*,\s*"(work
 // ledgerHead matches the beginning of a dry run's ledger.
 var ledgerHead = regexp.MustCompile(`^\{\s*"ashlar_dry"\s*:`)
 
-// reportHead matches the beginning of a page that ashlar report wrote.
-var reportHead = regexp.MustCompile(`^(?i:<!doctype html>)[^\x00]{0,999}(<title>Ashlar</title>|<meta name="generator" content="ashlar )`)
+// reportHead matches the beginning of a page that ashlar report wrote. Compiling it takes long.
+var reportHead = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?i:<!doctype html>)[^\x00]{0,999}(<title>Ashlar</title>|<meta name="generator" content="ashlar )`)
+})
 
 // text finds out what a text is. JSON may be a snapshot; what is none may have
 // a dump or a message in it, as may any other text. Of a long one only the end
@@ -221,7 +224,7 @@ func (r reader) text(in *Input, head, raw []byte, open opener, again func() (io.
 	if ledgerHead.Match(first) {
 		return nil, &OtherFileError{in.Name + " is the ledger of a dry run; ashlar dry reads it"}
 	}
-	if reportHead.Match(first) {
+	if bytes.HasPrefix(first, []byte("<")) && reportHead().Match(first) {
 		return nil, &OtherFileError{in.Name + " is a page of ashlar report; open it in a browser, or give the snapshot that it was made from"}
 	}
 	long := len(raw) > maxText

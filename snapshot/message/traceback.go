@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Frame is a place in a Python program, as a traceback prints it.
@@ -15,12 +16,18 @@ type Frame struct {
 	Code string // the line, as far as carets mark it; empty if it is not printed
 }
 
-// How a frame begins: Python's, IPython's, that of a notebook's cell, rich's.
+// frameStarts are how a frame begins: Python's, IPython's, that of a notebook's cell, rich's.
+// Compiling them takes milliseconds, which programs that read no message are spared.
+var frameStarts = sync.OnceValue(func() []*regexp.Regexp {
+	return []*regexp.Regexp{
+		regexp.MustCompile(`^\s*(?:\|\s*)*File +"([^"\n]{1,1000}?) *", line (\d{1,9})(?:, in (.{1,200}))?`),
+		regexp.MustCompile(`^File ([^\s"][^\n]{0,1000}?):(\d{1,9})(?:, in ([\w.<>]{1,200}))?`),
+		regexp.MustCompile(`^(Cell In ?\[\d{1,9}\]), line (\d{1,9})(?:, in ([\w.<>]{1,200}))?`),
+		regexp.MustCompile(`^[│|] (\S{1,1000}\.py):(\d{1,9}) in ([\w.<>]{1,200})`),
+	}
+})
+
 var (
-	pythonFrame  = regexp.MustCompile(`^\s*(?:\|\s*)*File +"([^"\n]{1,1000}?) *", line (\d{1,9})(?:, in (.{1,200}))?`)
-	ipythonFrame = regexp.MustCompile(`^File ([^\s"][^\n]{0,1000}?):(\d{1,9})(?:, in ([\w.<>]{1,200}))?`)
-	cellFrame    = regexp.MustCompile(`^(Cell In ?\[\d{1,9}\]), line (\d{1,9})(?:, in ([\w.<>]{1,200}))?`)
-	richFrame    = regexp.MustCompile(`^[│|] (\S{1,1000}\.py):(\d{1,9}) in ([\w.<>]{1,200})`)
 	carets       = regexp.MustCompile(`^\s*[~^]+\s*$`)
 	ipythonCode  = regexp.MustCompile(`^-+> *\d+ (.*)`)
 	ipythonOther = regexp.MustCompile(`^ *\d+( |$)`)
@@ -30,7 +37,7 @@ const tracebackHead = "Traceback (most recent call last)"
 
 // frameOf reads the first line of a frame.
 func frameOf(line string) (Frame, bool) {
-	for _, pattern := range []*regexp.Regexp{pythonFrame, ipythonFrame, cellFrame, richFrame} {
+	for _, pattern := range frameStarts() {
 		if m := pattern.FindStringSubmatch(line); m != nil {
 			n, err := strconv.Atoi(m[2])
 			name, _, _ := strings.Cut(m[3], "(")
