@@ -1482,9 +1482,11 @@ class _Before:
 
     def restore(self):
         """Undo the pass; say why that cannot be done, or return None."""
-        torch = self.torch
+        torch, known = self.torch, {id(p) for p, _ in self.versions}
+        unseen = [kind.__name__ for kind, params in _unhooked(torch) if not known.issuperset(params)]
+        if unseen:
+            return "steps of %s call no hooks, as after torch.compile, and its weights were not found; name all models: params=[model]" % unseen[0]
         if not self.told:
-            known = {id(p) for p, _ in self.versions}
             strange = sum(1 for t in gc.get_objects() if id(t) not in known and _is_trained(torch, t) and t.grad is not None)
             if strange:
                 return "%d parameters have gradients and were not found; name the model: params=model" % strange
@@ -1527,10 +1529,25 @@ class _Steps:
 _steps = _Steps()
 
 
+def _unhooked(torch):
+    """Pairs of the class and the ids of the parameters, for optimizers whose steps call no hooks.
+
+    torch.compile takes them from PyTorch's optimizers when it is first used: it replaces
+    the function that calls them by the one inside. Nor has a wrapper of another
+    optimizer hooks, if it leaves out Optimizer.__init__.
+    """
+    wrap = torch.optim.Optimizer.profile_hook_step
+    for each in gc.get_objects():
+        kind = type(each)
+        if issubclass(kind, torch.optim.Optimizer) and getattr(kind.step, "__code__", None) is not wrap(kind.step).__code__:
+            params = _attempt(lambda: {id(p) for group in each.param_groups for p in group["params"] if p.requires_grad})
+            yield kind, params or ()
+
+
 def _in_optimizer(torch, error):
     """Whether an error comes from the step() of an optimizer.
 
-    PyTorch calls no hooks of its optimizers once torch.compile was used. Looking into a frame's variables would keep them alive; so the code is looked at.
+    Hooks do not tell it of all: see _unhooked. Looking into a frame's variables would keep them alive; so the code is looked at.
     """
     steps, left = set(), [torch.optim.Optimizer]
     while left:

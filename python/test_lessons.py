@@ -164,6 +164,38 @@ class TestRetry(TensorCase):
             self.assertIn(text, self.notes(raised.exception))
             self.assertEqual(steps, [1])
 
+    def test_steps_without_hooks(self):
+        """After torch.compile no hook tells of a step: the weights must be known."""
+
+        class Compiled(self.fake.Optimizer):
+            step = self.fake.Optimizer.step.__wrapped__
+
+        class Broken(Compiled):
+            param_groups = property(lambda self: self.absent)
+
+            def __init__(self):
+                pass
+
+        weight, broken = self.parameter(1, 2), Broken()
+        optimizer, steps = Compiled([weight]), []
+        hide = Hidden([[[[[[optimizer]]]]]], None, None)
+
+        def after():
+            steps.append(1)
+            hide.place[0][0][0][0][0][0].step(lambda: weights[0][0][0][0][0].fill(8, 8))
+            self.oom()
+
+        weights = [[[[[weight]]]]]
+        for params, text in ((None, "steps of Compiled call no hooks"), (self.model, "steps of Compiled call no hooks"), (weight, "weights were changed")):
+            del steps[:]
+            with self.assertRaises(RuntimeError) as raised:
+                self.ashlar.retry(after, params=params)
+            self.assertIn(text, self.notes(raised.exception))
+            self.assertEqual(steps, [1])
+        self.ashlar.retry(self.passes, 64, shrink=self.halve, params=[self.model, optimizer])
+        self.assertEqual(self.sizes, [64, 32, 16], "known weights that did not change")
+        self.assertIsInstance(broken, Compiled)
+
     def test_within_a_step(self):
         """A closure of optimizer.step() may try again: the step began before."""
         self.fake.Optimizer([self.weight]).step(lambda: self.ashlar.retry(self.passes, 64, shrink=self.halve))

@@ -4,6 +4,7 @@ install(torch) adds them to the fake torch beside this file. Copies between devi
 wait in their stream until an event behind them is waited for; Event.synchronize also
 waits for torch.gate, so that a test decides what the host sees first.
 """
+import functools
 import pickle
 import struct
 import sys
@@ -220,12 +221,23 @@ class Optimizer:
     def __init__(self, params):
         self.param_groups = [{"params": list(params)}]
 
+    @staticmethod
+    def profile_hook_step(step):
+        @functools.wraps(step)
+        def wrapper(self, *args):
+            for hook in hooks:
+                hook(self, (), {})
+            step(self, *args)
+            for hook in post_hooks:
+                hook(self, (), {})
+
+        return wrapper
+
     def step(self, update=lambda: None):
-        for hook in hooks:
-            hook(self, (), {})
         update()
-        for hook in post_hooks:
-            hook(self, (), {})
+
+
+Optimizer.step = Optimizer.profile_hook_step(Optimizer.step)
 
 
 class Nothing:
