@@ -1604,7 +1604,7 @@ class _Search:
         self.left = collections.deque((root, DEPTH + 1) for root in roots)
         self.seen, self.names = {}, set()
         self.owners = {}  # modules and classes, by id: where their attributes are, depth
-        self.slots = {}  # by class
+        self.slots = {}  # by the id of a class: a metaclass may forbid to hash it
 
     def __iter__(self):
         while self.left and len(self.seen) < MOST_LOOKED:
@@ -1620,9 +1620,10 @@ class _Search:
     def open(self, value, depth):
         kind = type(value)
         if issubclass(kind, types.ModuleType):
-            self.own(value, value.__name__, [value], depth)
+            space = object.__getattribute__(value, "__dict__")  # vars() would have a lazy module loaded
+            self.own(value, space.get("__name__"), [space], depth)
         elif issubclass(kind, type):
-            self.own(value, value.__module__, value.__mro__, depth)
+            self.own(value, value.__module__, [vars(k) for k in value.__mro__ if not _foreign(k.__module__)], depth)
         elif depth > 0:
             if issubclass(kind, types.FunctionType):
                 self.read(value)
@@ -1633,16 +1634,15 @@ class _Search:
         """What an object has, and how it is called."""
         if _top(kind.__module__) == "torch":
             return []
-        if kind not in self.slots:
-            self.slots[kind] = [each for k in kind.__mro__ for each in vars(k).values() if type(each) is types.MemberDescriptorType]
+        if id(kind) not in self.slots:
+            self.slots[id(kind)] = [each for k in kind.__mro__ for each in vars(k).values() if type(each) is types.MemberDescriptorType]
             self.follow([vars(k)["__call__"] for k in kind.__mro__ if "__call__" in vars(k)], depth - 1)
             self.open(kind, depth)
-        return (_attempt(lambda: list(vars(value).values())) or []) + [_attempt(slot.__get__, value) for slot in self.slots[kind]]
+        return (_attempt(lambda: list(vars(value).values())) or []) + [_attempt(slot.__get__, value) for slot in self.slots[id(kind)]]
 
-    def own(self, owner, module, parts, depth):
+    def own(self, owner, module, spaces, depth):
         """Remember a module or class, for the names of functions that are found later."""
         if id(owner) not in self.owners and not _foreign(module):
-            spaces = [vars(part) for part in parts if part is owner or not _foreign(part.__module__)]
             self.owners[id(owner)] = (spaces, depth)
             self.look(spaces, self.names, depth)
 
@@ -1656,10 +1656,7 @@ class _Search:
 
     def look(self, spaces, names, depth):
         for space in spaces:
-            for each in [space[name] for name in names if name in space]:
-                if isinstance(each, (staticmethod, classmethod)):
-                    each = each.__func__
-                self.follow([each.fget if isinstance(each, property) else each], depth)
+            self.follow([space[name] for name in names if name in space], depth)  # properties and static methods have slots
 
 
 def _top(module):

@@ -228,10 +228,11 @@ class TestRetry(TensorCase):
 
     def test_finds_buffers(self):
         """What no gradient tells of: buffers, wherever a function has its model."""
-        count, oom = self.bump, self.torch.cuda.OutOfMemoryError("CUDA out of memory")
+        current, oom = self.fake.current, self.torch.cuda.OutOfMemoryError("CUDA out of memory")
 
-        def passes(model, size):
-            count(model.kept[0])
+        def passes(model, size):  # leads to no model, as it has not the name self
+            current().flush(len(current().queue))
+            model.kept[0].fill(model.kept[0].tolist()[0] + 1)
             if size > 16:
                 raise oom
 
@@ -240,6 +241,7 @@ class TestRetry(TensorCase):
         exec(textwrap.dedent("""
             class Calls:
                 def __call__(self, size): passes(model, size)
+            class Methods:
                 def outer(self, size): return self.inner(size)
                 def inner(self, size): return self.last(size)
                 @staticmethod
@@ -256,7 +258,7 @@ class TestRetry(TensorCase):
             """), space)
         net, package = types.ModuleType("net"), types.ModuleType("package")
         net.model, package.net = model, net
-        named, calls = type("Sub", (space["Named"],), {"the": model}), space["Calls"]()
+        named, methods = type("Sub", (space["Named"],), {"the": model}), space["Methods"]()
         ways = {
             "closure": lambda size: passes(model, size),
             "a module": eval("lambda size: passes(net.model, size)", {"passes": passes, "net": net}),
@@ -266,9 +268,9 @@ class TestRetry(TensorCase):
             "a property": named().by_property,
             "a keyword's default": eval("lambda size, *, model: passes(model, size)", {"passes": passes}),
             "slots": space["Slots"](model).go,
-            "an object that is called": calls,
-            "methods of methods": calls.outer,
-            "a method, by a function": lambda size: calls.outer(size),
+            "an object that is called": space["Calls"](),
+            "methods of methods": methods.outer,
+            "a method, by a function": lambda size: methods.outer(size),
         }
         ways["a keyword's default"].__kwdefaults__ = {"model": model}
         for name, call in ways.items():
@@ -279,10 +281,6 @@ class TestRetry(TensorCase):
             self.count.fill(5)
             self.ashlar.retry(ways["closure"], 64, shrink=self.halve, params=params)
             self.assertEqual(self.count.tolist(), [6], params)
-
-    def bump(self, count):
-        self.fake.current().flush(len(self.fake.current().queue))
-        count.fill(count.tolist()[0] + 1)
 
     def test_search_is_bounded(self):
         class Ring:
@@ -311,7 +309,14 @@ class TestRetry(TensorCase):
             def __getattr__(self, name):
                 raise RuntimeError("no request")
 
-        self.proxy = Proxy()
+        class Meta(type):
+            __hash__ = None
+
+        class Lazy(types.ModuleType):
+            def __getattribute__(self, name):
+                raise ImportError(name)
+
+        self.proxy, self.odd, self.lazy = Proxy(), Meta("Odd", (), {})(), Lazy("lazy")
         self.assertEqual(self.ashlar.retry(self.passes, 64, shrink=self.halve)[0], 16)
 
     def gradients(self, call, body, **more):
