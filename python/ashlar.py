@@ -705,6 +705,8 @@ def _identity(path):
 
 def _recorded(path):
     """Whether a recorder has written a file."""
+    if not os.path.isfile(path):
+        return False  # to open a pipe may wait for ever
     with open(path, "rb") as f:
         f.seek(max(0, os.path.getsize(path) - (1 << 21)))
         return _pickled("ashlar") + b"}(" in f.read()
@@ -734,16 +736,18 @@ class _Part:
 
     A symbolic link stays, and the file it leads to is the one that is replaced.
     old is the file that may be replaced, None if there is none. If another process
-    has meanwhile written one of that name, this becomes one with our number.
+    has meanwhile written one of that name, this becomes one with our number. With
+    newest, that takes a file which is new and was written meanwhile: where the old one
+    was moved, deleted or touched, or an earlier one took its place, this one follows.
 
     Where Linux can, the file has no name before: a job that is killed leaves none.
     """
 
-    def __init__(self, path, old):
+    def __init__(self, path, old, newest=False):
         path = os.path.realpath(path)
         self.folder, name = os.path.split(path)
         os.makedirs(self.folder, exist_ok=True)
-        self.path, self.old = path, old
+        self.path, self.old, self.newest = path, old, newest
         self.part = os.path.join(self.folder, ".%s.%d.part" % (name, os.getpid()))
         self.named = self.taken = False
 
@@ -753,6 +757,7 @@ class _Part:
             nameless = _attempt(os.open, self.folder, os.O_TMPFILE | os.O_RDWR, 0o666)
         self.named = nameless is None
         self.file = open(self.part if self.named else nameless, "wb")
+        self.begun = os.stat(self.file.fileno()).st_mtime_ns  # by the clock of the file system
         return self
 
     def __exit__(self, kind, error, trace):
@@ -772,17 +777,24 @@ class _Part:
             _attempt(os.remove, self.part)  # of an earlier process with our number
             os.link("/proc/self/fd/%d" % self.file.fileno(), self.part, src_dir_fd=0)  # which has links followed
             self.named = True
-        if self.old is None:
+        if self.newest:
+            os.utime(self.part)  # for the begun of others: bytes may have been written long before they are on the disk
+        if _identity(self.path) is None and (self.old is None or self.newest):
             try:
                 os.link(self.part, self.path)
                 return
-            except FileExistsError:
-                self.taken = True
             except OSError:
-                pass  # a file system without links
-        if self.taken or self.old != _identity(self.path):
+                pass  # another was faster, or a file system without links
+        if not self.free():
             self.taken, self.path = True, _own(self.path)
         os.replace(self.part, self.path)
+
+    def free(self):
+        """Whether what has the name now may be replaced."""
+        there = _identity(self.path)
+        if there == self.old or not self.newest:
+            return there == self.old
+        return there is None or there[0] < self.begun or (self.old is not None and there[2:] == self.old[2:])
 
 
 def _tail(facts):
@@ -1930,7 +1942,9 @@ class _Saver:
 
     def reset(self):
         """Start afresh, as in a forked process."""
-        self.last = None  # the save that may still be written
+        self.lock = threading.RLock()  # of callers; a signal's handler may save while its thread is in save()
+        self.saves = []  # that may still be written: one, or two after such a handler
+        self.writing = threading.Lock()  # of the threads, which share what follows
         self.arena = None  # page-locked memory
         self.streams = {}  # by device
         self.hook = None
@@ -1938,14 +1952,17 @@ class _Saver:
     def save(self, obj, path):
         import torch
 
-        last = self.last
-        if last is not None:
-            last.written.wait()
-            self.last = None
-            if last.error is not None and not last.seen:
-                raise last.error
-        path = os.path.abspath(os.fspath(path))
-        _check_target(path)
+        with self.lock:
+            for last in list(self.saves):
+                last.written.wait()
+                _attempt(self.saves.remove, last)  # a handler may have done so
+                if last.error is not None and not last.seen:
+                    raise last.error
+            path = os.path.abspath(os.fspath(path))
+            _check_target(path)
+            return self.begin(torch, obj, path)
+
+    def begin(self, torch, obj, path):
         save = _Save(path)
         staged = _Staged(torch)
         pickled = staged.pickle(obj)
@@ -1959,23 +1976,27 @@ class _Saver:
 
             self.hook = register_optimizer_step_pre_hook(self.before_step)
         save.thread = threading.Thread(target=self.run, args=(torch, save, staged, pickled, ready), name="ashlar-save")  # no daemon: the end waits
-        self.last = save
+        self.saves.append(save)
         try:
             save.thread.start()
         except BaseException:  # Ctrl-C, or the end of the interpreter
             if not save.thread.is_alive():
-                self.last = None
+                _attempt(self.saves.remove, save)
             raise
         return save
 
     def before_step(self, *_):
-        save = self.last
-        if save is not None and not save.written.is_set():
-            save.copied()
+        for save in list(self.saves):
+            if not save.written.is_set():
+                save.copied()
 
     # In the thread.
 
     def run(self, torch, save, staged, pickled, ready):
+        with self.writing:
+            self.write(torch, save, staged, pickled, ready)
+
+    def write(self, torch, save, staged, pickled, ready):
         try:
             self.copy(torch, save, staged, ready)
             save.queued.set()
@@ -1983,10 +2004,11 @@ class _Saver:
                 event.synchronize()
             staged.sources = []
             obj = staged.unpickle(pickled)
-            with _Part(save.path, _identity(save.path)) as part:
+            with _Part(save.path, _identity(save.path), newest=True) as part:
                 torch.save(obj, _Unlocked(part.file))
                 os.fsync(part.file.fileno())
             if part.taken:
+                _log("async_save: another process has written %s meanwhile; this one is %s" % (save.path, part.path))
                 save.path = part.path
         except BaseException as e:
             save.error = e

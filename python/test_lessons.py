@@ -647,10 +647,106 @@ class TestSave(TensorCase):
         first = self.ashlar.async_save(self.fake.floats(1, 2, 3, 4), self.path)
         with mock.patch.object(first.written, "wait", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
             self.ashlar.async_save(self.fake.floats(5, 6, 7, 8), self.path)
-        self.assertIs(self.ashlar._saver.last, first)
+        self.assertEqual(self.ashlar._saver.saves, [first])
         self.fake.GATE.set()
         first.wait()
         self.assertEqual(self.read().tolist(), [1, 2, 3, 4])
+
+    def test_threads(self):
+        """Threads that save at once share the memory, one after the other."""
+        weights = [self.fake.floats(*[n] * 4096) for n in range(4)]
+        for _ in range(20):
+            begin = threading.Barrier(len(weights))
+
+            def job(n):
+                begin.wait()
+                self.ashlar.async_save(weights[n], "%s.%d" % (self.path, n)).wait()
+
+            jobs = [threading.Thread(target=job, args=(n,)) for n in range(len(weights))]
+            for thread in jobs:
+                thread.start()
+            for thread in jobs:
+                thread.join()
+            self.assertEqual([set(self.read("%s.%d" % (self.path, n)).tolist()) for n in range(len(weights))], [{0}, {1}, {2}, {3}])
+
+    def test_handler(self):
+        """A signal's handler saves while its thread is about to: both files are whole, and a step waits for both."""
+        first, second = self.fake.floats(1, 2, 3, 4), self.fake.floats(5, 6, 7, 8)
+        saves, pickled = [], self.ashlar._Staged.pickle
+
+        def interrupted(staged, obj):
+            if not saves:
+                saves.append(None)
+                saves[0] = self.ashlar.async_save(first, self.path + ".handler")
+            return pickled(staged, obj)
+
+        with mock.patch.object(self.ashlar._Staged, "pickle", interrupted):
+            saves.append(self.ashlar.async_save(second, self.path))
+        self.fake.Optimizer([]).step(lambda: (first.fill(0, 0, 0, 0), second.fill(0, 0, 0, 0)))
+        for save in saves:
+            save.wait()
+        self.assertEqual((self.read(self.path + ".handler").tolist(), self.read().tolist()), ([1, 2, 3, 4], [5, 6, 7, 8]))
+
+    def meanwhile(self, change):
+        """Save where a file is, which is changed while the new one is written; the name of the new one."""
+        self.ashlar.async_save(self.fake.floats(1, 2), self.path).wait()
+        save = self.torch.save
+
+        def slow(value, file):
+            save(value, file)
+            change()
+
+        with mock.patch.object(self.torch, "save", slow):
+            return self.ashlar.async_save(self.fake.floats(3, 4), self.path).wait()
+
+    def test_old_file_changes(self):
+        before = os.path.join(self.folder, "before")
+
+        def earlier():
+            os.utime(before, (1, 1))
+            os.replace(before, self.path)
+
+        for change in (lambda: os.replace(self.path, before), earlier, lambda: os.remove(self.path), lambda: os.utime(self.path)):
+            self.assertEqual(self.meanwhile(change), self.path)
+            self.assertEqual(self.read().tolist(), [3, 4])
+        self.assertEqual((self.files(), self.log()), (["c.pt"], ""))
+
+    def test_shared_name(self):
+        """Another process has written a file of that name meanwhile: both stay, and a line says so."""
+        other = os.path.join(self.folder, "other")
+
+        def write():
+            with open(other, "wb") as f:
+                pickle.dump(5, f)
+            os.replace(other, self.path)
+
+        own = os.path.join(self.folder, "c-%d.pt" % os.getpid())
+        self.assertEqual(self.meanwhile(write), own)
+        self.assertEqual((self.read(), self.read(own).tolist(), self.files()), (5, [3, 4], sorted(["c.pt", os.path.basename(own)])))
+        self.assertIn("another process has written %s meanwhile; this one is %s" % (self.path, own), self.log())
+
+    @unittest.skipUnless(hasattr(os, "fork"), "no fork")
+    def test_fork_of_another_thread(self):
+        """A process forked while a thread is in async_save can save."""
+        with self.ashlar._saver.lock:
+            pids = []
+            thread = threading.Thread(target=lambda: pids.append(self.forked()))
+            thread.start()
+            thread.join()
+        self.assertEqual(os.waitpid(pids[0], 0)[1], 0)
+        self.assertEqual(self.read().tolist(), [1, 2])
+
+    def forked(self):
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(20)  # a lock that is held for ever
+            code = 1
+            try:
+                self.ashlar.async_save(self.fake.floats(1, 2), self.path).wait()
+                code = 0
+            finally:
+                os._exit(code)
+        return pid
 
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
     def test_fork(self):
