@@ -713,8 +713,15 @@ def _recorded(path):
 
 
 def _own(path):
-    stem, ending = os.path.splitext(path)
-    return "%s-%d%s" % (stem, os.getpid(), ending)
+    folder, name = os.path.split(path)
+    stem, ending = os.path.splitext(name)
+    return os.path.join(folder, "%s-%d%s" % (_cut(stem), os.getpid(), ending))
+
+
+def _cut(name):
+    """As much of a file's name as leaves room for more: most file systems have 255 bytes."""
+    data = os.fsencode(name)
+    return name if len(data) <= 200 else data[:200].decode("utf-8", "ignore")
 
 
 def _check_target(path):
@@ -734,7 +741,8 @@ def _check_target(path):
 class _Part:
     """A file that gets its name when it is complete.
 
-    A symbolic link stays, and the file it leads to is the one that is replaced.
+    A symbolic link stays, and the file it leads to is the one that is replaced; who may
+    read that one may read this one.
     old is the file that may be replaced, None if there is none. If another process
     has meanwhile written one of that name, this becomes one with our number. With
     newest, that takes a file which is new and was written meanwhile: where the old one
@@ -748,15 +756,18 @@ class _Part:
         self.folder, name = os.path.split(path)
         os.makedirs(self.folder, exist_ok=True)
         self.path, self.old, self.newest = path, old, newest
-        self.part = os.path.join(self.folder, ".%s.%d.part" % (name, os.getpid()))
+        there = _attempt(os.stat, path)
+        self.mode = there and stat.S_IMODE(there.st_mode) & 0o777
+        self.part = os.path.join(self.folder, ".%s.%d.part" % (_cut(name), os.getpid()))
         self.named = self.taken = False
 
     def __enter__(self):
         nameless = None
-        if hasattr(os, "O_TMPFILE"):
+        if hasattr(os, "O_TMPFILE") and os.path.exists("/proc/self/fd"):  # by which it gets its name
             nameless = _attempt(os.open, self.folder, os.O_TMPFILE | os.O_RDWR, 0o666)
         self.named = nameless is None
         self.file = open(self.part if self.named else nameless, "wb")
+        self.keep_mode(self.file)
         self.begun = os.stat(self.file.fileno()).st_mtime_ns  # by the clock of the file system
         return self
 
@@ -775,8 +786,11 @@ class _Part:
         _check_target(self.path)  # time has passed
         if not self.named:
             _attempt(os.remove, self.part)  # of an earlier process with our number
-            os.link("/proc/self/fd/%d" % self.file.fileno(), self.part, src_dir_fd=0)  # which has links followed
-            self.named = True
+            try:
+                os.link("/proc/self/fd/%d" % self.file.fileno(), self.part, src_dir_fd=0)  # which has links followed
+                self.named = True
+            except OSError:  # a file system without links, or a container that refuses them
+                self.copy()
         if self.newest:
             os.utime(self.part)  # for the begun of others: bytes may have been written long before they are on the disk
         if _identity(self.path) is None and (self.old is None or self.newest):
@@ -788,6 +802,25 @@ class _Part:
         if not self.free():
             self.taken, self.path = True, _own(self.path)
         os.replace(self.part, self.path)
+
+    def copy(self):
+        """Write what has no name once more, with one."""
+        at, number = 0, self.file.fileno()
+        with open(self.part, "wb") as named:
+            self.named = True
+            self.keep_mode(named)
+            while True:
+                piece = os.pread(number, 1 << 24, at)
+                if not piece:
+                    break
+                named.write(piece)
+                at += len(piece)
+            named.flush()
+            os.fsync(named.fileno())
+
+    def keep_mode(self, file):
+        if self.mode is not None:
+            _attempt(os.chmod, file.fileno(), self.mode)
 
     def free(self):
         """Whether what has the name now may be replaced."""
@@ -1958,7 +1991,7 @@ class _Saver:
                 _attempt(self.saves.remove, last)  # a handler may have done so
                 if last.error is not None and not last.seen:
                     raise last.error
-            path = os.path.abspath(os.fspath(path))
+            path = os.path.abspath(os.fsdecode(path))
             _check_target(path)
             return self.begin(torch, obj, path)
 
@@ -2019,7 +2052,8 @@ class _Saver:
             save.written.set()
 
     def copy(self, torch, save, staged, ready):
-        self.arena = staged.place(self.arena)
+        arena, self.arena = self.arena, None  # place may fail after it has freed it
+        self.arena = staged.place(arena)
         for device, event in ready.items():
             stream = self.streams[device]
             with torch.cuda.stream(stream):
@@ -2083,6 +2117,8 @@ class _Staged:
         self.numbers = {}  # by the storage's address
         self.small = None  # page-locked bytes of the small ones
         self.places = {}  # by number, where in small
+        self.described = {}  # by id, (tensor, description): while it is here, no other has its id
+        self.rebuilt = {}  # tensors by their number
 
     def pickle(self, obj):
         staged = self
@@ -2093,6 +2129,7 @@ class _Staged:
 
         buffer = io.BytesIO()
         Pickler(buffer, protocol=4).dump(obj)
+        self.described = {}
         return buffer
 
     def unpickle(self, buffer):
@@ -2108,6 +2145,8 @@ class _Staged:
         return Unpickler(buffer).load()
 
     def describe(self, value):
+        if id(value) in self.described:
+            return self.described[id(value)][1]
         torch = self.torch
         plain = type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout == torch.strided and value.device.type in ("cuda", "cpu")
         if not plain or value.is_quantized or value.is_conj() or value.is_neg():
@@ -2119,9 +2158,14 @@ class _Staged:
             self.sources.append(storage)
             self.hosts.append(None)
         kind = "parameter" if type(value) is torch.nn.Parameter else "tensor"
-        return number, kind, value.dtype, value.storage_offset(), tuple(value.size()), tuple(value.stride()), value.requires_grad and value.is_leaf, dict(vars(value))
+        description = (len(self.described), number, kind, value.dtype, value.storage_offset(), tuple(value.size()), tuple(value.stride()),
+                       value.requires_grad and value.is_leaf, dict(vars(value)))
+        self.described[id(value)] = value, description
+        return description
 
-    def rebuild(self, number, kind, dtype, offset, size, stride, grad, attributes):
+    def rebuild(self, tensor_number, number, kind, dtype, offset, size, stride, grad, attributes):
+        if tensor_number in self.rebuilt:
+            return self.rebuilt[tensor_number]
         torch = self.torch
         tensor = torch.empty(0, dtype=dtype).set_(self.hosts[number], offset, size, stride)
         if kind == "parameter":
@@ -2129,6 +2173,7 @@ class _Staged:
         else:
             tensor.requires_grad_(grad)
         vars(tensor).update(attributes)
+        self.rebuilt[tensor_number] = tensor
         return tensor
 
     def bytes_of(self, storage):
@@ -2176,7 +2221,7 @@ class _Staged:
                 self.hosts[number] = target.untyped_storage()
 
     def release(self):
-        self.sources, self.hosts, self.targets, self.small = [], [], {}, None
+        self.sources, self.hosts, self.targets, self.small, self.rebuilt = [], [], {}, None, {}
 
 
 class _Arena:
@@ -2201,6 +2246,7 @@ class _Arena:
     def free(self):
         if self.locked:
             _attempt(self.torch.cuda.cudart().cudaHostUnregister, self.address)
+        self.memory = None  # given back before there is another
 
 
 _saver = _Saver()

@@ -687,6 +687,61 @@ class TestSave(TensorCase):
             save.wait()
         self.assertEqual((self.read(self.path + ".handler").tolist(), self.read().tolist()), ([1, 2, 3, 4], [5, 6, 7, 8]))
 
+    def test_no_links(self):
+        """Without /proc, or where links are refused, the file is there all the same."""
+        exists = os.path.exists
+        refused = mock.patch.object(self.ashlar.os, "link", side_effect=PermissionError(1, "no links"))
+        absent = mock.patch.object(self.ashlar.os.path, "exists", lambda path: not str(path).startswith("/proc") and exists(path))
+        for n, changes in enumerate(([refused], [absent], [refused, absent])):
+            for values in ((1, 2), (3, 4)):  # without an old file, and with one
+                for change in changes:
+                    change.start()
+                try:
+                    path = self.ashlar.async_save(self.fake.floats(*values), "%s.%d" % (self.path, n)).wait()
+                finally:
+                    for change in changes:
+                        change.stop()
+                self.assertEqual(self.read(path).tolist(), list(values))
+        self.assertEqual(self.files(), ["c.pt.0", "c.pt.1", "c.pt.2"])
+
+    @unittest.skipUnless(os.name == "posix", "modes")
+    def test_mode(self):
+        self.ashlar.async_save(self.fake.floats(1, 2), self.path).wait()
+        os.chmod(self.path, 0o600)
+        self.ashlar.async_save(self.fake.floats(3, 4), self.path).wait()
+        self.assertEqual((stat.S_IMODE(os.stat(self.path).st_mode), self.read().tolist()), (0o600, [3, 4]))
+        with mock.patch.object(self.ashlar.os, "link", side_effect=PermissionError(1, "no links")):
+            self.ashlar.async_save(self.fake.floats(5, 6), self.path).wait()
+        self.assertEqual((stat.S_IMODE(os.stat(self.path).st_mode), self.read().tolist()), (0o600, [5, 6]))
+
+    def test_tied(self):
+        """A tensor that is there twice is one in the file; two views of a storage are two."""
+        tied, other = self.parameter(1, 2, 3, 4), self.fake.floats(5, 6, 7)
+        view = self.fake.Tensor(other.storage, self.fake.float32, 0, (3,), (1,))
+        self.ashlar.async_save({"a": tied, "b": [tied], "c": other, "d": view}, self.path).wait()
+        got = self.read()
+        self.assertIs(got["a"], got["b"][0])
+        self.assertIsNot(got["c"], got["d"])
+        self.assertEqual((got["a"].tolist(), got["d"].tolist()), ([1, 2, 3, 4], [5, 6, 7]))
+
+    def test_no_memory(self):
+        """A save that gets no memory to grow into leaves none that is half given back."""
+        self.ashlar.async_save(self.fake.floats(1, 2, 3, 4), self.path).wait()
+        with mock.patch.object(self.ashlar.mmap, "mmap", side_effect=OSError(12, "no memory")), self.assertRaisesRegex(OSError, "no memory"):
+            self.ashlar.async_save(self.fake.floats(*range(2000)), self.path).wait()
+        self.assertIsNone(self.ashlar._saver.arena)
+        self.ashlar.async_save(self.fake.floats(5, 6, 7, 8), self.path).wait()
+        self.assertEqual(self.read().tolist(), [5, 6, 7, 8])
+        self.assertEqual([c for c in self.torch.calls if c[0] in ("register", "unregister")], [("register", 4096), ("unregister",), ("register", 4096)])
+
+    def test_names(self):
+        long = os.path.join(self.folder, "\N{GREEK SMALL LETTER ALPHA}" * 125 + ".pt")  # 253 bytes
+        for path in (os.fsencode(self.path), long):
+            for _ in range(2):
+                self.assertEqual(self.ashlar.async_save(self.fake.floats(1, 2), path).wait(), os.fsdecode(path))
+                self.assertEqual(self.read(path).tolist(), [1, 2])
+        self.assertLessEqual(len(os.fsencode(os.path.basename(self.ashlar._own(long)))), 255)
+
     def meanwhile(self, change):
         """Save where a file is, which is changed while the new one is written; the name of the new one."""
         self.ashlar.async_save(self.fake.floats(1, 2), self.path).wait()
