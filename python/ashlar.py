@@ -1918,7 +1918,8 @@ def async_save(obj, path):
 
     The file holds the moment of this call, and its tensors are on the CPU. They are
     copied through page-locked memory on a stream of their own, without a copy on the
-    GPU; the next optimizer.step() waits for these copies. What changes tensors in
+    GPU; the next optimizer.step() waits for these copies, and this call does where
+    torch.compile took the hooks of optimizers away. What changes tensors in
     another way (a CUDA graph that is replayed, say) calls copied() of the save before.
 
     The file appears under its name when it is complete. wait() of the save returns the
@@ -2016,6 +2017,8 @@ class _Saver:
             if not save.thread.is_alive():
                 _attempt(self.saves.remove, save)
             raise
+        if ready and next(_unhooked(torch), None) is not None:
+            save.copied()  # no hook will do so before the next step
         return save
 
     def before_step(self, *_):

@@ -589,6 +589,21 @@ class TestSave(TensorCase):
             self.assertEqual((got["weight"].tolist(), got["norm"].tolist()), ([n] * 4, [49 + n if n else 5]))
         self.assertEqual(len(self.fake.hooks), 1)
 
+    def test_moment_without_hooks(self):
+        """After torch.compile no hook is called before a step: the call itself waits."""
+
+        class Compiled(self.fake.Optimizer):
+            step = self.fake.Optimizer.step.__wrapped__
+
+        weight = self.fake.floats(1, 2, 3, 4)
+        optimizer = Compiled([weight])
+        self.fake.GATE.clear()
+        save = self.ashlar.async_save(weight, self.path)
+        optimizer.step(lambda: weight.fill(9, 9, 9, 9))
+        self.fake.GATE.set()
+        save.wait()
+        self.assertEqual(self.read().tolist(), [1, 2, 3, 4])
+
     def test_short_writes(self):
         """The system may write less than it was given."""
         write = os.write
