@@ -74,7 +74,7 @@ func TestWhatIfWords(t *testing.T) {
 	for _, part := range []string{
 		"fails at 7,052, step 12 ", "What fails first\nrecorded: PyTorch's defaults\nPyTorch's defaults\n  event 7,052, step 12: a request for 1.54 GiB; reserved",
 		"it also failed in the recording\n  at conv.py:548 _conv_forward < train.py:115 forward\n  this failure may be caught, by a convolution", "--on-oom skip leaves",
-		"  passes                   9.77 GiB         -        0      41       0  ~22 ms\n", "Numbers of a run that fails", "The real limit may be lower",
+		"  passes                   9.77 GiB         -        0      41       0  ~24 ms\n", "Numbers of a run that fails", "The real limit may be lower",
 	} {
 		if !strings.Contains(die, part) {
 			t.Errorf("no %q in\n%s", part, die)
