@@ -66,27 +66,28 @@ var pauseCost = costs{{0, 0}, {30, 9}, {100, 14}, {300, 25}, {1000, 52}, {longes
 
 const longestPause = 10_000 // longer ones cost no more
 
-// clock is that of the program that calls the driver.
-type clock struct {
-	now    func() (us int64, known bool)
+// pauses follows the time between the calls of a program.
+type pauses struct {
 	called bool
 	last   int64         // when the last call was made
 	took   time.Duration // and how long it took
 }
 
-// call returns how long a call takes now that takes that long without a pause before it.
-func (c *clock) call(took time.Duration) time.Duration {
-	if c.now == nil {
+// call returns how long a call takes that takes that long without a pause before it.
+// clock tells when it is made; nil if nobody knows.
+func (p *pauses) call(clock func() (us int64, known bool), took time.Duration) time.Duration {
+	if clock == nil {
 		return took
 	}
-	now, known := c.now()
+	now, known := clock()
 	if !known {
 		return took
 	}
-	if pause := now - c.last - c.took.Microseconds(); c.called && pause > 0 {
-		took += pauseCost.interpolate(uint64(min(pause, longestPause)))
+	if p.called && now > p.last { // files may have any times
+		since, busy := uint64(now)-uint64(p.last), uint64(p.took.Microseconds())
+		took += pauseCost.interpolate(min(since-min(since, busy), longestPause))
 	}
-	c.called, c.last, c.took = true, now, took
+	p.called, p.last, p.took = true, now, took
 	return took
 }
 

@@ -77,7 +77,8 @@ type Device struct {
 	calls    Counts
 	faults   faults
 	follow   []Placement
-	clock    clock
+	clock    func() (us int64, known bool)
+	pauses   pauses
 	cost     time.Duration
 }
 
@@ -103,7 +104,7 @@ func New(c Config) *Device {
 		endless:   c.Endless,
 		mirrored:  c.Mirrored,
 		follow:    c.Follow,
-		clock:     clock{now: c.Clock},
+		clock:     c.Clock,
 	}
 	d.segments.started = c.Started
 	return d
@@ -159,7 +160,7 @@ func (d *Device) Malloc(size, stream uint64) (addr uint64, err error) {
 		return 0, fmt.Errorf("sim: %w: no addresses for a malloc of %s", driver.ErrOutOfMemory, units.Size(size))
 	}
 	d.held += roundUp(size, page)
-	d.cost += d.clock.call(MallocTime(size))
+	d.cost += d.pauses.call(d.clock, MallocTime(size))
 	return d.mirror(addr, size), nil
 }
 
@@ -186,7 +187,7 @@ func (d *Device) Free(addr, size uint64) error {
 	}
 	d.followFree(addr)
 	d.segments.giveBack(addr)
-	d.cost += d.clock.call(FreeTime(size))
+	d.cost += d.pauses.call(d.clock, FreeTime(size))
 	d.held -= roundUp(size, page)
 	d.events.completeAll()
 	return nil

@@ -183,7 +183,7 @@ func (d *Device) Map(addr, size, granule uint64) error {
 		return err
 	}
 	d.mapRange(v, addr, size, granule)
-	d.cost += d.clock.call(mapTime(size, granule))
+	d.cost += d.pauses.call(d.clock, mapTime(size, granule))
 	return nil
 }
 
@@ -223,7 +223,7 @@ func (d *Device) Unmap(addr, size, granule, stream uint64) error {
 	v.eachWord(addr, size, func(word *uint64, mask uint64) { *word &^= mask })
 	v.mapped -= size
 	d.held -= size
-	d.cost += d.clock.call(unmapTime(size, granule))
+	d.cost += d.pauses.call(d.clock, unmapTime(size, granule))
 	d.events.complete(stream)
 	return nil
 }

@@ -18,10 +18,10 @@ type SmallPages struct {
 	// Clock is that of [Config].
 	Clock func() (us int64, known bool)
 
-	clock clock
-	room  maxTree // page -> free bytes; 0 where there is no page
-	live  []int32 // page -> requests in it
-	free  []int32 // numbers of pages that were given back
+	pauses pauses
+	room   maxTree // page -> free bytes; 0 where there is no page
+	live   []int32 // page -> requests in it
+	free   []int32 // numbers of pages that were given back
 }
 
 // Malloc returns the page of a request, or -1 for one that has its own memory,
@@ -61,8 +61,5 @@ func (s *SmallPages) Free(i int32, size uint64) time.Duration {
 	return smallFree + s.driver(FreeTime(page))
 }
 
-// driver returns how long a call takes now that reaches the driver.
-func (s *SmallPages) driver(took time.Duration) time.Duration {
-	s.clock.now = s.Clock
-	return s.clock.call(took)
-}
+// driver returns how long a call takes that reaches the driver.
+func (s *SmallPages) driver(took time.Duration) time.Duration { return s.pauses.call(s.Clock, took) }
