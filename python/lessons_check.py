@@ -8,7 +8,7 @@ rescued, with losses, weights and buffers equal, bit by bit, to a run that had t
 small batch from the beginning. monitor: what it gives back and costs. async_save:
 what the file holds, what it takes on the GPU, how much longer 50 steps take. All
 three: fork, Ctrl-C, exceptions. Each part is a process of its own. Prints a table
-and exits with 1 if a check failed. Takes about 90 seconds, 20 GiB of GPU memory and
+and exits with 1 if a check failed. Takes about three minutes, 20 GiB of GPU memory and
 4 GiB of disk.
 """
 import argparse
@@ -528,7 +528,7 @@ PARTS = {"retry": part_retry, "refusals": part_refusals, "verdict": part_verdict
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--budget", type=float, default=120, help="seconds; parts that would begin later are left out and count as failed")
+    parser.add_argument("--budget", type=float, default=240, help="seconds; parts that would begin later are left out and count as failed")
     parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
     parser.add_argument("ashlar", nargs="?", help="the command, for the verdict")

@@ -331,11 +331,21 @@ func (s *Store) bring(addr, size uint64, handles []handle) (stuck bool, err erro
 	if err := s.dev.MapPhysical(addr, size, idsOf(handles)); err != nil {
 		return false, err
 	}
-	bytes := size * uint64(len(handles))
-	if err := s.dev.SetAccess(addr, bytes); err != nil {
-		return s.dev.UnmapPhysical(addr, bytes) != nil, err
+	if err := s.open(addr, size, len(handles)); err != nil {
+		return s.dev.UnmapPhysical(addr, size*uint64(len(handles))) != nil, err
 	}
 	return false, nil
+}
+
+// open gives the device access to n handles side by side, one after another: CUDA opens a single handle beside a copy that
+// is under way, and waits for the copy to end before it opens several at once.
+func (s *Store) open(addr, size uint64, n int) error {
+	for i := range uint64(n) {
+		if err := s.dev.SetAccess(addr+i*size, size); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mapRange puts new memory behind a range of granules that has none.

@@ -87,7 +87,8 @@ func (sp *Space) evictFor(oom *alloc.OutOfMemoryError, room uint64) uint64 {
 	if missing == 0 || missing > room {
 		return 0
 	}
-	r, err := sp.evict(missing, min(room, max(missing, quantum)), fresh)
+	r, err := sp.evict(missing, min(room, max(missing, quantum, sp.ahead.more())), fresh)
+	sp.ahead.now += r.Out
 	if err != nil && r.Freed < missing {
 		return 0
 	}
@@ -156,6 +157,21 @@ func (sp *Space) evict(least, most uint64, last class) (Report, error) {
 	})
 	return r, err
 }
+
+// ahead foresees how much the requests of a step will move. It all goes at the first of them: the device is
+// waited for once, and one run is copied while another is remapped.
+type ahead struct {
+	now, last, before uint64 // bytes moved in this step and in the two before
+}
+
+// more returns what the rest of the step will move, if it is like the two before.
+func (a *ahead) more() uint64 {
+	like := min(a.last, a.before)
+	return like - min(like, a.now)
+}
+
+// mark ends a step.
+func (a *ahead) mark() { a.now, a.last, a.before = 0, a.now, a.last }
 
 // candidate is a page with what speaks for and against moving it.
 type candidate struct {

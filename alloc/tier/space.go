@@ -30,6 +30,7 @@ type Space struct {
 	// Under moving.
 	marked uint32  // blocks that were handed out before the last mark
 	use    highest // of the device's memory, since the last overflow
+	ahead  ahead
 }
 
 // Name returns the space's name.

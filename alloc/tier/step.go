@@ -90,6 +90,7 @@ func (sp *Space) endStep(r *Report) (pressed bool, err error) {
 			idle = sp.grow(pl)
 		}
 	})
+	sp.ahead.mark()
 	if pressed {
 		sp.use = highest{}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc/tenant"
 	"github.com/ashlar-mem/ashlar/driver"
 	"github.com/ashlar-mem/ashlar/driver/sim"
+	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
 // rig is a store over a simulated device with one space.
@@ -552,8 +553,8 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-// TestCalls: once the host's pages exist, a park copies, unmaps, maps and opens each run
-// once, and stages nothing.
+// TestCalls: once the host's pages exist, a park copies, unmaps and maps each run
+// once, opens each handle by itself, and stages nothing.
 func TestCalls(t *testing.T) {
 	r := newRig(t, 4000*mib, Options{})
 	r.malloc(2400 * mib)
@@ -572,7 +573,7 @@ func TestCalls(t *testing.T) {
 	const runs = 2400 / 120 // of 6 handles of 20 MiB
 	after := r.dev.Calls()
 	for kind, want := range map[sim.Kind]int{
-		sim.CopyMapped: runs, sim.UnmapPhysical: runs, sim.MapPhysical: runs, sim.SetAccess: runs,
+		sim.CopyMapped: runs, sim.UnmapPhysical: runs, sim.MapPhysical: runs, sim.SetAccess: 6 * runs,
 		sim.CreateHostPhysical: 0, sim.Reserve: 0, sim.SynchronizeDevice: 1, sim.ReleasePhysical: 6 * runs,
 	} {
 		got := after[kind] - before[kind]
@@ -582,5 +583,38 @@ func TestCalls(t *testing.T) {
 		if got != want {
 			t.Errorf("%v: %d calls, want %d", kind, got, want)
 		}
+	}
+}
+
+// TestAhead: from the third of equal steps on, what a step has to move goes at its first overflows, and no more
+// than in the steps before; small steps after large ones come to move less.
+func TestAhead(t *testing.T) {
+	r := newRig(t, 1000*mib, Options{Overflow: true, Alone: always})
+	step := func(blocks int) (waits int, out uint64) {
+		calls, before := r.dev.Calls()[sim.SynchronizeDevice], r.store.Stats().BytesOut
+		var live []uint64
+		for range blocks {
+			live = append(live, r.malloc(60*mib))
+		}
+		waits, out = r.dev.Calls()[sim.SynchronizeDevice]-calls, r.store.Stats().BytesOut-before
+		for _, addr := range live {
+			r.free(addr)
+		}
+		r.step()
+		return waits, out
+	}
+	step(24) // before the first mark nothing is known to be early
+	first, out := step(24)
+	second, _ := step(24)
+	third, again := step(24)
+	if first < 4 || second != first || third > 2 || again > out+quantum {
+		t.Errorf("equal steps wait for the device %d, %d and %d times, and move %s and %s", first, second, third, units.Size(out), units.Size(again))
+	}
+	if _, less := step(18); less > out {
+		t.Errorf("a step that needs less moves %s, the one before %s", units.Size(less), units.Size(out))
+	}
+	step(18)
+	if waits, less := step(18); waits == 0 || less >= out {
+		t.Errorf("after two small steps a third waits %d times and moves %s", waits, units.Size(less))
 	}
 }
