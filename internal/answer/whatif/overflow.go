@@ -11,7 +11,6 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/findings"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/run"
-	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -29,6 +28,8 @@ type Overflow struct {
 	StepSeconds *float64 `json:"step_seconds"`
 	// Slowdown is how many times longer a step takes; nil if StepSeconds is.
 	Slowdown *Range `json:"slowdown"`
+	// Frozen are the bytes of parameters without a gradient; the ranges hold whether libashlar.so names them cold or not.
+	Frozen uint64 `json:"frozen_bytes"`
 	// Holders are the tensors that a step has in the host's memory, one after the other or at once, largest first.
 	Holders []OverflowHolder `json:"holders"`
 }
@@ -67,6 +68,9 @@ var trafficOf = map[findings.Category]traffic{
 // movedTraffic is that of what was moved after it had been made: nothing but the backward pass comes to it.
 var movedTraffic = traffic{passes{1, 0}, passes{3, 0}}
 
+// frozenTraffic is that of parameters that nobody trains: the passes read them, and no optimizer does.
+var frozenTraffic = traffic{passes{1, 0}, passes{8, 0}}
+
 // slowMoves is how much longer moves in the middle of a step take at most than those that were measured alone: jobs
 // on an H200 moved 17 to 18 GB a second there, the making of host pages left out.
 const slowMoves = 1.7
@@ -85,23 +89,55 @@ func AskOverflow(ctx context.Context, r *run.Checked, q Question, host uint64) (
 	if err != nil {
 		return nil, err
 	}
-	blocks := tensorBlocks(r.Program, lives)
-	category := func(tensor int) findings.Category {
-		if blocks[tensor] < 0 {
-			return findings.Unknown
-		}
-		c, _ := analysis.CategoryOf(lives, blocks[tensor])
-		return c
+	known := KnownTensors(r.Program, analysis, lives)
+	job := &OverflowJob{
+		Program: r.Program, Category: known.Category, Site: known.Site, Counted: settledSteps,
+		StepSeconds: StepSeconds(r.Trace, analysis.Steps.List),
 	}
-	var begins []int
 	for _, s := range analysis.Steps.List {
-		begins = append(begins, s.Begin)
+		job.Begins = append(job.Begins, s.Begin)
 	}
-	o, err := r.Program.RunOverflow(ctx, q.conditions(recordedSetting(r.Program)), replay.Overflow{
-		Host: host, Events: begins,
+	return job.Ask(ctx, q.conditions(recordedSetting(r.Program)), host)
+}
+
+// OverflowJob is a job that may get host memory: its calls, and what is known of them.
+type OverflowJob struct {
+	Program  *replay.Program
+	Begins   []int                                             // the events with which steps begin, ascending
+	Category func(tensor int) findings.Category                // what a tensor is for
+	Site     func(tensor int) string                           // the line that allocates it; empty if that is not known
+	Counted  func([]replay.OverflowStep) []replay.OverflowStep // those of all steps that the answer is about
+	// StepSeconds is what one of these takes without overflow; 0 if that is not known.
+	StepSeconds float64
+}
+
+// Ask makes the calls with up to host bytes of the host's memory. Whether libashlar.so would name parameters without a
+// gradient as cold is not in a recording: the answer then holds for both.
+func (j *OverflowJob) Ask(ctx context.Context, c replay.Conditions, host uint64) (*Overflow, error) {
+	none := func(int) bool { return false }
+	frozen, bytes := j.frozen()
+	if bytes < leastFrozen {
+		return j.ask(ctx, c, host, none)
+	}
+	out, err := j.ask(ctx, c, host, frozen)
+	if err != nil {
+		return nil, err
+	}
+	out.Frozen = bytes
+	trained, err := j.ask(ctx, c, host, none)
+	if err != nil {
+		return nil, err
+	}
+	return out.Join(trained), nil
+}
+
+// ask makes the calls with some parameters named cold.
+func (j *OverflowJob) ask(ctx context.Context, c replay.Conditions, host uint64, frozen func(tensor int) bool) (*Overflow, error) {
+	o, err := j.Program.RunOverflow(ctx, c, replay.Overflow{
+		Host: host, Events: j.Begins,
 		// As ashlar_torch names the optimizer's state, and what it trains.
-		Cold: func(tensor int) bool { return category(tensor) == findings.OptimizerState },
-		Busy: func(tensor int) bool { return category(tensor) == findings.Parameters },
+		Cold: func(tensor int) bool { return j.Category(tensor) == findings.OptimizerState || frozen(tensor) },
+		Busy: func(tensor int) bool { return j.Category(tensor) == findings.Parameters && !frozen(tensor) },
 	})
 	if err != nil {
 		return nil, err
@@ -110,21 +146,24 @@ func AskOverflow(ctx context.Context, r *run.Checked, q Question, host uint64) (
 	if o.Failure != nil {
 		out.Failed = o.Failure.Requested
 	}
-	steps := settledSteps(o.Steps)
+	steps := j.Counted(o.Steps)
 	held := map[OverflowHolder]uint64{}
 	var low, high time.Duration
 	for _, s := range steps {
 		low += s.Moves
 		high += time.Duration(slowMoves * float64(s.Moves))
 		for _, a := range s.Away {
-			c := category(a.Tensor)
+			c := j.Category(a.Tensor)
 			t := trafficOf[c]
-			if a.Moved {
+			switch {
+			case a.Moved:
 				t = movedTraffic
+			case frozen(a.Tensor):
+				t = frozenTraffic
 			}
 			low += t.least.time(a.Bytes)
 			high += t.most.time(a.Bytes)
-			held[OverflowHolder{Category: c, Site: siteText(lives, blocks[a.Tensor])}] += a.Bytes
+			held[OverflowHolder{Category: c, Site: j.Site(a.Tensor)}] += a.Bytes
 		}
 	}
 	n := uint64(max(len(steps), 1))
@@ -139,11 +178,34 @@ func AskOverflow(ctx context.Context, r *run.Checked, q Question, host uint64) (
 		return out, nil
 	}
 	out.ExtraSeconds = &Range{low.Seconds() / float64(n), high.Seconds() / float64(n)}
-	if seconds := stepSeconds(r.Trace, analysis.Steps.List); seconds > 0 {
+	if seconds := j.StepSeconds; seconds > 0 {
 		out.StepSeconds = &seconds
 		out.Slowdown = narrow(1+out.ExtraSeconds.Low/seconds, 1+out.ExtraSeconds.High/seconds)
 	}
 	return out, nil
+}
+
+// Join returns an answer that holds in another case too: its ranges cover both, and the run passes if it does in both.
+func (o *Overflow) Join(other *Overflow) *Overflow {
+	out := *o
+	out.PeakHost = max(o.PeakHost, other.PeakHost)
+	if !o.Runs {
+		return &out
+	}
+	if !other.Runs {
+		out.Runs, out.Failed, out.ExtraSeconds, out.StepSeconds, out.Slowdown = false, other.Failed, nil, nil, nil
+		return &out
+	}
+	out.ExtraSeconds, out.Slowdown = o.ExtraSeconds.cover(other.ExtraSeconds), o.Slowdown.cover(other.Slowdown)
+	return &out
+}
+
+// cover returns the range from the lower to the higher end of two, nil if one is not known.
+func (r *Range) cover(other *Range) *Range {
+	if r == nil || other == nil {
+		return nil
+	}
+	return &Range{min(r.Low, other.Low), max(r.High, other.High)}
 }
 
 // narrow keeps the ends of a range within a factor of two, around the same middle.
@@ -161,8 +223,8 @@ func settledSteps(steps []replay.OverflowStep) []replay.OverflowStep {
 	return steps[min(3, len(steps)-1):]
 }
 
-// stepSeconds returns what half of the complete steps take at most; 0 if the file has no times.
-func stepSeconds(t *trace.Trace, steps []findings.Step) float64 {
+// StepSeconds returns what half of the complete steps take at most; 0 if the file has no times.
+func StepSeconds(t *trace.Trace, steps []findings.Step) float64 {
 	var took []int64
 	for i, s := range steps {
 		if i+1 == len(steps) || !s.Complete {
@@ -178,44 +240,4 @@ func stepSeconds(t *trace.Trace, steps []findings.Step) float64 {
 	}
 	slices.Sort(took)
 	return float64(took[len(took)/2]) / 1e6
-}
-
-// tensorBlocks returns the blocks of a program's tensors in the lifetimes; -1 if one is
-// not among them.
-func tensorBlocks(p *replay.Program, lives *timeline.Lifetimes) []int {
-	out := make([]int, p.Tensors())
-	for i := range out {
-		out[i] = -1
-	}
-	older := make(map[uint64]int, lives.Older)
-	for i := range lives.Older {
-		older[lives.Address(i)] = i
-	}
-	tensor := 0
-	for _, s := range p.Start.Segments {
-		for _, b := range s.Blocks {
-			if block, ok := older[b.Address]; ok && tensor < len(out) {
-				out[tensor] = block
-			}
-			tensor++
-		}
-	}
-	for i := range p.Len() {
-		if c := p.Call(i); c.Kind == replay.CallAlloc && c.Event >= 0 {
-			out[c.Tensor] = lives.BlockOf(c.Event)
-		}
-	}
-	return out
-}
-
-// siteText names the line that allocated a block.
-func siteText(lives *timeline.Lifetimes, block int) string {
-	if block < 0 {
-		return ""
-	}
-	site, ok := timeline.SiteOf(lives.Trace, lives.Stack(block))
-	if !ok {
-		return ""
-	}
-	return site.String()
 }

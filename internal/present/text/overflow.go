@@ -14,6 +14,9 @@ const mostHolders = 5
 func (p *page) overflow(o *whatif.Overflow) {
 	p.heading("With overflow", "")
 	p.wrapped("  ", OverflowText(o))
+	if o.Frozen > 0 && o.PeakHost > 0 {
+		p.wrapped("  ", fmt.Sprintf("No gradient was seen for %s of parameters: the ranges hold whether they are frozen, and so go to the host early, or not.", units.Size(o.Frozen)))
+	}
 	for i, h := range o.Holders {
 		if i == mostHolders {
 			p.printf("  and %s more\n", countText(len(o.Holders)-i))

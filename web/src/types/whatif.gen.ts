@@ -90,6 +90,7 @@ export interface Overflow {
   extra_seconds: Range | null;
   step_seconds: number | null;
   slowdown: Range | null;
+  frozen_bytes: number;
   holders: OverflowHolder[];
 }
 
