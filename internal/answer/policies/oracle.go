@@ -45,16 +45,22 @@ func (c *course) lives(begin, end func(tensor int32, op int), after func(op int)
 }
 
 // buffers returns the lifetimes of all tensors, from their allocation until their
-// free is complete, in ops; and those of requests that failed in the recording.
+// free is complete, in ops, and those of requests that failed in the recording; in the
+// order in which they begin.
 func (c *course) buffers() []placement.Buffer {
-	out := make([]placement.Buffer, c.tensors)
-	begin := func(t int32, i int) {
-		out[t] = placement.Buffer{Lower: int64(i), Upper: int64(len(c.ops)), Size: c.rounded(c.ops[i].size)}
+	out := make([]placement.Buffer, 0, c.tensors)
+	add := func(i, upper int) {
+		out = append(out, placement.Buffer{Lower: int64(i), Upper: int64(upper), Size: c.rounded(c.ops[i].size)})
 	}
-	end := func(t int32, i int) { out[t].Upper = int64(i) }
+	of := make([]int32, c.tensors) // tensor -> its place
+	begin := func(t int32, i int) {
+		of[t] = int32(len(out))
+		add(i, len(c.ops))
+	}
+	end := func(t int32, i int) { out[of[t]].Upper = int64(i) }
 	_ = c.lives(begin, end, func(i int) error { // nothing in here fails
-		if o := &c.ops[i]; o.kind == opTry {
-			out = append(out, placement.Buffer{Lower: int64(i), Upper: int64(i) + 1, Size: c.rounded(o.size)})
+		if c.ops[i].kind == opTry {
+			add(i, i+1)
 		}
 		return nil
 	})

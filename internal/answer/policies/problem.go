@@ -8,15 +8,13 @@ import (
 // problemCourse returns the calls of a placement problem. Its sizes are bytes.
 func problemCourse(p *placement.Problem) *course {
 	c := &course{tensors: len(p.Buffers), exact: true, places: []policy.Place{{}}}
-	placement.Each(p.Buffers, func(i int, begins bool) {
+	for i, begins := range placement.Each(p.Buffers) {
 		o := op{size: p.Buffers[i].Size, tensor: int32(i), kind: opMalloc}
 		if !begins {
 			o.kind = opFree
 		}
-		c.ops, c.calls = append(c.ops, o), append(c.calls, int32(len(c.ops)))
-	})
-	for i := range c.calls {
-		c.calls[i] = int32(i)
+		c.calls = append(c.calls, int32(len(c.ops)))
+		c.ops = append(c.ops, o)
 	}
 	return c
 }

@@ -13,28 +13,28 @@ import (
 type planner struct {
 	buffers []Buffer // by Lower
 	ends    []int32  // number -> the number at which it has ended
-	place   []int32  // number -> place in the problem
+	place   []int32  // number -> place in the problem; nil if they are the same
 	offsets []uint64
 	taken   lifetimes
+	gaps    gaps
 }
 
 // unplaced is the offset of a buffer without one.
 const unplaced = math.MaxUint64
 
 func newPlanner(buffers []Buffer) *planner {
-	p := &planner{place: make([]int32, 0, len(buffers))}
-	for i, b := range buffers {
-		if b.Lower < b.Upper && b.Size > 0 {
-			p.place = append(p.place, int32(i))
+	p := &planner{buffers: buffers}
+	idle := func(b Buffer) bool { return b.Lower >= b.Upper || b.Size == 0 }
+	if slices.ContainsFunc(buffers, idle) || !slices.IsSortedFunc(buffers, func(a, b Buffer) int { return cmp.Compare(a.Lower, b.Lower) }) {
+		p.place = byTime(buffers, func(b *Buffer) int64 { return b.Lower })
+		p.place = slices.DeleteFunc(p.place, func(i int32) bool { return idle(buffers[i]) })
+		p.buffers = make([]Buffer, len(p.place))
+		for i, at := range p.place {
+			p.buffers[i] = buffers[at]
 		}
 	}
-	slices.SortStableFunc(p.place, func(a, b int32) int { return cmp.Compare(buffers[a].Lower, buffers[b].Lower) })
-	p.buffers = make([]Buffer, len(p.place))
-	p.offsets = make([]uint64, len(p.place))
-	p.ends = make([]int32, len(p.place))
-	for i, at := range p.place {
-		p.buffers[i] = buffers[at]
-	}
+	p.offsets = make([]uint64, len(p.buffers))
+	p.ends = make([]int32, len(p.buffers))
 	for i, b := range p.buffers {
 		after, _ := slices.BinarySearchFunc(p.buffers[i:], b.Upper, func(c Buffer, upper int64) int { return cmp.Compare(c.Lower, upper) })
 		p.ends[i] = int32(i + after)
@@ -43,22 +43,25 @@ func newPlanner(buffers []Buffer) *planner {
 	return p
 }
 
-// bySize is the order of the greedy plan: the largest first, of equals the one that
-// lives longest.
+// bySize is the order of the greedy plan: the largest first.
 func (p *planner) bySize() []int32 {
 	return p.order(func(b Buffer) float64 { return float64(b.Size) })
 }
 
-// order sorts the buffers by a weight, the heaviest first.
+// order sorts the buffers by a weight, the heaviest first, of equals the one that lives
+// longest, then the one that begins first.
 func (p *planner) order(weight func(Buffer) float64) []int32 {
 	out := make([]int32, len(p.buffers))
 	weights := make([]float64, len(p.buffers))
 	for i, b := range p.buffers {
 		out[i], weights[i] = int32(i), weight(b)
 	}
-	slices.SortStableFunc(out, func(a, b int32) int {
-		x, y := p.buffers[a], p.buffers[b]
-		return cmp.Or(cmp.Compare(weights[b], weights[a]), cmp.Compare(y.Upper-y.Lower, x.Upper-x.Lower))
+	slices.SortFunc(out, func(a, b int32) int {
+		if weights[a] != weights[b] {
+			return cmp.Compare(weights[b], weights[a])
+		}
+		x, y := &p.buffers[a], &p.buffers[b]
+		return cmp.Or(cmp.Compare(y.Upper-y.Lower, x.Upper-x.Lower), cmp.Compare(a, b))
 	})
 	return out
 }
@@ -75,7 +78,7 @@ func (p *planner) run(ctx context.Context, order []int32, most uint64) (height u
 			return height, false
 		}
 		size := p.buffers[i].Size
-		at := lowest(p.taken.during(i), size)
+		at := p.gaps.lowest(p.taken.during(i), size, height)
 		p.offsets[i] = at
 		p.taken.add(i)
 		if height = max(height, at+size); height >= most {
@@ -85,22 +88,11 @@ func (p *planner) run(ctx context.Context, order []int32, most uint64) (height u
 	return height, true
 }
 
-// lowest returns the lowest offset at which there is room beside what is taken: it
-// goes upwards through that until there is a gap.
-func lowest(taken []span, size uint64) uint64 {
-	slices.SortFunc(taken, func(a, b span) int { return cmp.Compare(a.from, b.from) })
-	var at uint64
-	for _, s := range taken {
-		if s.from >= at+size {
-			break
-		}
-		at = max(at, s.to)
-	}
-	return at
-}
-
 // plan returns the offsets of the last run.
 func (p *planner) plan(buffers int, height uint64) *Plan {
+	if p.place == nil {
+		return &Plan{Offsets: slices.Clone(p.offsets), Height: height}
+	}
 	out := &Plan{Offsets: make([]uint64, buffers), Height: height}
 	for i, at := range p.place {
 		out.Offsets[at] = p.offsets[i]

@@ -1,9 +1,6 @@
 package placement
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // span is a range of offsets.
 type span struct{ from, to uint64 }
@@ -11,15 +8,24 @@ type span struct{ from, to uint64 }
 // spans are ranges of offsets that do not touch each other, in their order.
 type spans []span
 
-// add joins a range with those that it touches.
-func (s spans) add(x span) spans {
-	begin, _ := slices.BinarySearchFunc(s, x.from, func(y span, from uint64) int { return cmp.Compare(y.to, from) })
-	end := begin
-	for end < len(s) && s[end].from <= x.to {
-		x.from, x.to = min(x.from, s[end].from), max(x.to, s[end].to)
-		end++
+// add joins a range with those that it touches, and reports whether it lay within
+// one of them.
+func (s spans) add(x span) (out spans, known bool) {
+	begin, end := 0, len(s) // the first that ends at x or above
+	for begin < end {
+		if middle := (begin + end) / 2; s[middle].to < x.from {
+			begin = middle + 1
+		} else {
+			end = middle
+		}
 	}
-	return slices.Replace(s, begin, end, x)
+	if begin < len(s) && s[begin].from <= x.from && x.to <= s[begin].to {
+		return s, true
+	}
+	for end = begin; end < len(s) && s[end].from <= x.to; end++ {
+		x.from, x.to = min(x.from, s[end].from), max(x.to, s[end].to)
+	}
+	return slices.Replace(s, begin, end, x), false
 }
 
 // lifetimes finds the offsets that are taken at some time of a buffer's life. It is a
@@ -33,11 +39,12 @@ type lifetimes struct {
 	all     []spans   // node -> taken all the time of the node by buffers that lie here
 	some    []spans   // node -> taken at some time of the node, below it too
 	ending  [][]int32 // window -> placed buffers that began before it and end in it
+	until   []int32   // number -> the number at which it has ended; 0 as long as it is not placed
 	found   []span    // scratch
 }
 
 // window is how many buffers a leaf has.
-const window = 64
+const window = 128
 
 func (l *lifetimes) reset(buffers int) {
 	windows := max((buffers+window-1)/window, 1)
@@ -46,6 +53,10 @@ func (l *lifetimes) reset(buffers int) {
 		}
 		l.all, l.some, l.ending = make([]spans, 2*l.leaves), make([]spans, 2*l.leaves), make([][]int32, windows)
 	}
+	if l.until == nil {
+		l.until = make([]int32, buffers)
+	}
+	clear(l.until)
 	for i := range l.all {
 		l.all[i], l.some[i] = l.all[i][:0], l.some[i][:0]
 	}
@@ -58,6 +69,7 @@ func (l *lifetimes) reset(buffers int) {
 func (l *lifetimes) add(i int32) {
 	p := l.planner
 	end := p.ends[i]
+	l.until[i] = end
 	x := span{p.offsets[i], p.offsets[i] + p.buffers[i].Size}
 	first, last := (int(i)+window-1)/window, int(end)/window
 	at, until := int(i)/window, (int(end)-1)/window
@@ -69,22 +81,25 @@ func (l *lifetimes) add(i int32) {
 
 // enter notes a range in the nodes in whose time a buffer lives, but not below those
 // that lie within its life: windows from at to until, of which those from first until
-// last are whole.
-func (l *lifetimes) enter(node, from, to, at, until, first, last int, x span) {
+// last are whole. It reports whether that was known already: what is taken at some
+// time of a node is taken at some time of those above, too, so there is nothing to do.
+func (l *lifetimes) enter(node, from, to, at, until, first, last int, x span) (known bool) {
 	if to <= at || until < from {
-		return
+		return false
 	}
-	l.some[node] = l.some[node].add(x)
-	if first <= from && to <= last {
-		l.all[node] = l.all[node].add(x)
-		return
+	switch {
+	case first <= from && to <= last:
+		l.all[node], _ = l.all[node].add(x)
+	case to-from > 1:
+		middle := (from + to) / 2
+		left := l.enter(2*node, from, middle, at, until, first, last, x)
+		right := l.enter(2*node+1, middle, to, at, until, first, last, x)
+		if left || right {
+			return true
+		}
 	}
-	if to-from == 1 {
-		return
-	}
-	middle := (from + to) / 2
-	l.enter(2*node, from, middle, at, until, first, last, x)
-	l.enter(2*node+1, middle, to, at, until, first, last, x)
+	l.some[node], known = l.some[node].add(x)
+	return known
 }
 
 // during returns what is taken at some time of a buffer's life, in no order. It is
@@ -115,20 +130,31 @@ func (l *lifetimes) look(node, from, to, begin, end int) {
 	l.look(2*node+1, middle, to, begin, end)
 }
 
-// scan collects the buffers that begin or end in a window.
+// scan collects the buffers that begin or end in a window. Each is written down, and
+// then counted or not: which of them live is not to be guessed by the processor.
 func (l *lifetimes) scan(at, begin, end int) {
-	p := l.planner
-	take := func(j int) { l.found = append(l.found, span{p.offsets[j], p.offsets[j] + p.buffers[j].Size}) }
+	p, n := l.planner, len(l.found)
+	var ending []int32
 	if at < len(l.ending) {
-		for _, j := range l.ending[at] {
-			if int(p.ends[j]) > begin {
-				take(int(j))
+		ending = l.ending[at]
+	}
+	l.found = slices.Grow(l.found, len(ending)+window)
+	found := l.found[:cap(l.found)]
+	for _, j := range ending {
+		found[n] = span{p.offsets[j], p.offsets[j] + p.buffers[j].Size}
+		if p.ends[j] > int32(begin) {
+			n++
+		}
+	}
+	first, last := at*window, min((at+1)*window, end, len(p.buffers))
+	if first < last {
+		offsets, buffers, until := p.offsets[first:last], p.buffers[first:last], l.until[first:last]
+		for j, at := range offsets {
+			found[n] = span{at, at + buffers[j].Size}
+			if until[j] > int32(begin) {
+				n++
 			}
 		}
 	}
-	for j := at * window; j < min((at+1)*window, end, len(p.buffers)); j++ {
-		if p.offsets[j] != unplaced && int(p.ends[j]) > begin {
-			take(j)
-		}
-	}
+	l.found = found[:n]
 }

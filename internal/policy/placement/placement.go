@@ -3,6 +3,7 @@ package placement
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 )
 
@@ -18,56 +19,52 @@ type Plan struct {
 	Height  uint64
 }
 
-// edge is the begin or the end of a buffer.
-type edge struct {
-	time   int64
-	buffer int32
-	begins bool
-}
-
-// edges returns all begins and ends in the order of time, ends first; of several at
-// one time in the order of the buffers.
-func edges(buffers []Buffer) []edge {
-	all := make([]edge, 0, 2*len(buffers))
-	for i, b := range buffers {
-		if b.Lower < b.Upper {
-			all = append(all, edge{b.Lower, int32(i), true}, edge{b.Upper, int32(i), false})
+// byTime returns the places of the buffers that are ever live in the order of their
+// begins or of their ends; of several at one time the earlier comes first.
+func byTime(buffers []Buffer, time func(*Buffer) int64) []int32 {
+	order := make([]int32, 0, len(buffers))
+	for i := range buffers {
+		if buffers[i].Lower < buffers[i].Upper {
+			order = append(order, int32(i))
 		}
 	}
-	slices.SortFunc(all, func(a, b edge) int {
-		if c := cmp.Compare(a.time, b.time); c != 0 {
-			return c
-		}
-		if a.begins != b.begins {
-			if b.begins {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(a.buffer, b.buffer)
+	slices.SortFunc(order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(time(&buffers[a]), time(&buffers[b])), cmp.Compare(a, b))
 	})
-	return all
+	return order
 }
 
-// Each calls f for every begin and end of a buffer in the order in which an
-// allocator sees them.
-func Each(buffers []Buffer, f func(buffer int, begins bool)) {
-	for _, e := range edges(buffers) {
-		f(int(e.buffer), e.begins)
+// Each goes through the begins and ends of buffers in the order in which an allocator
+// sees them: of several at one time ends come first.
+func Each(buffers []Buffer) iter.Seq2[int, bool] {
+	return func(yield func(buffer int, begins bool) bool) {
+		begins := byTime(buffers, func(b *Buffer) int64 { return b.Lower })
+		ends := byTime(buffers, func(b *Buffer) int64 { return b.Upper })
+		for len(ends) > 0 { // none ends before it begins
+			begin := len(begins) > 0 && buffers[begins[0]].Lower < buffers[ends[0]].Upper
+			next := &ends
+			if begin {
+				next = &begins
+			}
+			if !yield(int((*next)[0]), begin) {
+				return
+			}
+			*next = (*next)[1:]
+		}
 	}
 }
 
 // MaxLoad returns the most bytes that are live at a time.
 func MaxLoad(buffers []Buffer) uint64 {
 	var live, most uint64
-	Each(buffers, func(i int, begins bool) {
+	for i, begins := range Each(buffers) {
 		if begins {
 			live += buffers[i].Size
 			most = max(most, live)
 		} else {
 			live -= buffers[i].Size
 		}
-	})
+	}
 	return most
 }
 
@@ -85,25 +82,25 @@ func Check(buffers []Buffer, p *Plan) error {
 		})
 		return at
 	}
-	for _, e := range edges(buffers) {
-		at := find(e.buffer)
-		if !e.begins {
+	for i, begins := range Each(buffers) {
+		at := find(int32(i))
+		if !begins {
 			live = slices.Delete(live, at, at+1)
 			continue
 		}
-		end := p.Offsets[e.buffer] + buffers[e.buffer].Size
-		if end > p.Height || end < p.Offsets[e.buffer] {
-			return fmt.Errorf("placement: buffer %d ends at %d, the plan at %d", e.buffer, end, p.Height)
+		end := p.Offsets[i] + buffers[i].Size
+		if end > p.Height || end < p.Offsets[i] {
+			return fmt.Errorf("placement: buffer %d ends at %d, the plan at %d", i, end, p.Height)
 		}
-		if buffers[e.buffer].Size > 0 {
-			if at > 0 && p.Offsets[live[at-1]]+buffers[live[at-1]].Size > p.Offsets[e.buffer] {
-				return fmt.Errorf("placement: buffers %d and %d overlap", live[at-1], e.buffer)
+		if buffers[i].Size > 0 {
+			if at > 0 && p.Offsets[live[at-1]]+buffers[live[at-1]].Size > p.Offsets[i] {
+				return fmt.Errorf("placement: buffers %d and %d overlap", live[at-1], i)
 			}
 			if at < len(live) && end > p.Offsets[live[at]] && buffers[live[at]].Size > 0 {
-				return fmt.Errorf("placement: buffers %d and %d overlap", e.buffer, live[at])
+				return fmt.Errorf("placement: buffers %d and %d overlap", i, live[at])
 			}
 		}
-		live = slices.Insert(live, at, e.buffer)
+		live = slices.Insert(live, at, int32(i))
 	}
 	return nil
 }

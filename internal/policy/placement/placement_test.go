@@ -1,10 +1,12 @@
 package placement
 
 import (
+	"cmp"
 	"compress/gzip"
 	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +85,42 @@ func TestPlansHold(t *testing.T) {
 		}
 		if least := MaxLoad(buffers); r.Height < least || r.Greedy < r.Height {
 			t.Fatalf("the plan needs %d, greedy %d, the bound is %d", r.Height, r.Greedy, least)
+		}
+	})
+}
+
+// lowest looks at what is taken in its order.
+func lowest(taken []span, size uint64) (at uint64) {
+	slices.SortFunc(taken, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	for _, s := range taken {
+		if s.from >= at+size {
+			break
+		}
+		at = max(at, s.to)
+	}
+	return at
+}
+
+// A gap is where going through all in their order finds it, also where offsets are
+// close together in a plan that is high.
+func TestGaps(t *testing.T) {
+	var g gaps
+	rapid.Check(t, func(t *rapid.T) {
+		most := rapid.SampledFrom([]uint64{1, 7, 255, 256, 257, 5000, 1 << 40, 1<<63 - 1}).Draw(t, "most")
+		near := rapid.Bool().Draw(t, "near")
+		height := uint64(0)
+		taken := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) span {
+			from := rapid.Uint64Range(0, most-1).Draw(t, "from")
+			if near {
+				from %= 100
+			}
+			s := span{from, rapid.Uint64Range(from+1, min(most, from+60)).Draw(t, "to")}
+			height = max(height, s.to)
+			return s
+		}), 0, 300).Draw(t, "taken")
+		size := rapid.Uint64Range(1, 60).Draw(t, "size")
+		if got, want := g.lowest(taken, size, height), lowest(slices.Clone(taken), size); got != want {
+			t.Fatalf("%d instead of %d", got, want)
 		}
 	})
 }
