@@ -83,6 +83,14 @@ func (b *Batch) on(ctx context.Context, c *course, workers int, done func()) []T
 // one tries settings on the recording. An error is of the context, or says that
 // the device refuses the settings.
 func (b *Batch) one(ctx context.Context, t *track, s settings.Settings) (Trial, error) {
+	high := uint64(0)
+	if b.Goal == SmallestLimit && b.High != nil {
+		// Most settings end here, and a run that fails is no whole run.
+		high = *b.High
+		if ok, err := t.suffices(ctx, s, high); !ok || err != nil {
+			return Trial{}, err
+		}
+	}
 	f, err := t.try(ctx, s, b.Most)
 	if err != nil || f.fails || f.warm.Time > b.Busy {
 		return Trial{}, err
@@ -91,13 +99,6 @@ func (b *Batch) one(ctx context.Context, t *track, s settings.Settings) (Trial, 
 	if b.Goal != SmallestLimit {
 		out.Good = b.Below == nil || b.Goal.value(&f) < *b.Below
 		return out, nil
-	}
-	high := uint64(0)
-	if b.High != nil {
-		high = *b.High
-		if ok, err := t.suffices(ctx, s, high); !ok || err != nil {
-			return out, err
-		}
 	}
 	out.Need, err = t.findNeed(ctx, s, 0, high)
 	out.Good = out.Need > 0
