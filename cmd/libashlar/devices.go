@@ -203,7 +203,7 @@ func (l *library) makeSlot(slot, number int, g *tenant.Group, m *mover, name str
 		terms.Driver = d.space.Driver()
 	}
 	var err error
-	if d.tenant, err = g.Add(name, terms, alloc.WithDevice(number), alloc.WithSettings(l.cfg.engine), alloc.WithBorrower(d)); err != nil {
+	if d.tenant, err = g.Add(name, terms, alloc.WithDevice(number), alloc.WithSettings(l.settingsOf(name)), alloc.WithBorrower(d)); err != nil {
 		return nil, err
 	}
 	d.alloc = d.tenant.Allocator()
@@ -314,7 +314,7 @@ func (l *library) configure(conf string) error {
 	l.cfg.conf, l.cfg.variable = conf, ""
 	err := l.eachDevice(func(d *device) error {
 		return d.withFrontOff(l.cfg.own.frontCache, func() error {
-			d.alloc.Use(l.cfg.engine)
+			d.alloc.Use(l.settingsOf(d.tenant.Name()))
 			return d.setTiers(&l.cfg.own)
 		})
 	})

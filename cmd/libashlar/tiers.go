@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc/tier"
 	"github.com/ashlar-mem/ashlar/driver"
 	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/settings"
 )
 
 // regionPrefix is before the name of a region where tenants have theirs: a region is a
@@ -170,6 +172,19 @@ func (l *library) movable(n int) (*device, error) {
 		return nil, errNoTiers
 	}
 	return d, nil
+}
+
+// regionPage is the size of a region's pages, unless large_segment_size_mb is set. Beside a copy to the host each page that is
+// mapped there takes a millisecond longer: pages of 20 MiB are parked at 37 GB/s (measured on an H200), of which the copy alone has 55.
+const regionPage = 120 << 20
+
+// settingsOf returns the settings of the engine of a tenant or region.
+func (l *library) settingsOf(name string) settings.Settings {
+	s := l.cfg.engine
+	if strings.HasPrefix(name, regionPrefix) && s.ExpandableSegments && s.LargeSegmentSize == settings.Default().LargeSegmentSize {
+		s.LargeSegmentSize = regionPage
+	}
+	return s
 }
 
 // enterRegion returns the slot of a region, which is made at its first use.
