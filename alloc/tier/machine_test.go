@@ -340,7 +340,6 @@ func (m *machine) check() error {
 			}
 			id, ok := m.dev.behind(p.addr)
 			switch {
-			case p.place == alloc.Nowhere && p.mapped && id == p.h.id: // broken; some of its run may have been opened
 			case p.place == alloc.Nowhere && ok, p.place != alloc.Nowhere && (!ok || id != p.h.id):
 				return fmt.Errorf("%#x lies in %+v, the driver has handle %d, %v", at, *p, id, ok)
 			case p.place != alloc.Nowhere && p.h.host != (p.place == alloc.OnHost):

@@ -78,7 +78,7 @@ func (sl *slot) fill(s *Store, size uint64, handles []handle) error {
 		return err
 	}
 	sl.mapped, sl.handles = bytes, handles
-	if err := s.open(sl.addr, size, len(handles)); err != nil {
+	if err := s.dev.SetAccess(sl.addr, bytes); err != nil {
 		_ = sl.unmap(s) // the slot remembers
 		return err
 	}
