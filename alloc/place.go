@@ -218,11 +218,17 @@ func (p *Placement) Shrink(bytes uint64) error { return p.a.shrink(bytes) }
 func (p *Placement) Served() uint32 { return p.a.served }
 
 // Mark begins a step: until a request of it is spilled, cached memory is released
-// before another one is. It returns the most bytes of the device that were in use at once
-// since the last mark, if there was a spiller.
+// before another one is. It returns what MostInUse does.
 func (p *Placement) Mark() (most uint64) {
-	a := p.a
-	a.spilled = false
-	most, a.mostInUse = a.mostInUse, a.inUse()
+	p.a.spilled = false
+	return p.MostInUse()
+}
+
+// InUse returns the bytes of the device that are in use, or wait for other streams.
+func (p *Placement) InUse() uint64 { return p.a.inUse() }
+
+// MostInUse returns the most bytes of the device that were in use at once since it was asked last, if there was a spiller.
+func (p *Placement) MostInUse() (most uint64) {
+	most, p.a.mostInUse = p.a.mostInUse, p.a.inUse()
 	return most
 }

@@ -42,5 +42,5 @@
 // those whose blocks live longest, or, once parameters were named by [Space.Busy], in a request those
 // that were made early in the step. Otherwise, or if nothing is cold, the new block
 // is put there. When memory becomes free, also in the allocator's cache, blocks come home at
-// marks, hottest first.
+// marks, hottest first, and cold ones before they are used if [Space.Fetch] is called for them.
 package tier

@@ -73,6 +73,7 @@ type machine struct {
 	of      int // whose
 
 	parked, overflowed, broken int
+	fetched                    uint64
 }
 
 func newMachine(t testing.TB, seed uint64, real bool) *machine {
@@ -169,15 +170,24 @@ func (m *machine) step() error {
 		_, err = sp.Restore()
 	case p < 81:
 		_, err = sp.ParkBlocks(m.some())
-	case p < 84:
+	case p < 83:
 		_, err = sp.RestoreBlocks(m.some())
-	case p < 91:
+	case p < 87:
+		var report Report
+		if report, err = sp.Fetch(m.some()); !m.faulty && errors.Is(err, driver.ErrOutOfMemory) {
+			return err
+		}
+		m.fetched += report.In
+		if report.Out+report.Dropped > 0 {
+			return fmt.Errorf("a fetch has moved something away: %+v", report)
+		}
+	case p < 92:
 		_, err = m.store.Step()
-	case p < 93:
+	case p < 94:
 		for _, addr := range m.some() {
 			sp.Cold(addr)
 		}
-	case p < 94:
+	case p < 95:
 		for _, addr := range m.some() {
 			if m.IntN(8) == 0 {
 				sp.Pin(addr)
@@ -185,10 +195,12 @@ func (m *machine) step() error {
 				sp.Unpin(addr)
 			}
 		}
-	case p < 95:
-		m.store.Trim()
 	case p < 96:
-		err = engine.EmptyCache()
+		if m.IntN(2) == 0 {
+			m.store.Trim()
+		} else {
+			err = engine.EmptyCache()
+		}
 	case p < 97:
 		sp.SetOverflow(m.Uint64N(3) * m.Uint64N(160*mib))
 	case p < 98:
@@ -224,13 +236,14 @@ func (m *machine) captureOrEnd(i int) {
 	m.of = i
 }
 
-func (m *machine) malloc(i int) error {
+func (m *machine) malloc(i int) error { return m.request(i, m.size(), m.streams[m.IntN(3)]) }
+
+func (m *machine) request(i int, size, stream uint64) error {
 	sp, engine := m.spaces[i], m.engines[i]
-	size := m.size()
 	m.store.ledger.mu.Lock()
 	may := sp.overflow > 0
 	m.store.ledger.mu.Unlock()
-	addr, err := engine.Malloc(size, m.streams[m.IntN(3)])
+	addr, err := engine.Malloc(size, stream)
 	var oom *alloc.OutOfMemoryError
 	if err != nil {
 		if !m.faulty && !errors.As(err, &oom) {
@@ -415,6 +428,7 @@ func TestMachine(t *testing.T) {
 			runs := 0
 			parked, overflowed, broken, injected := 0, 0, 0, 0
 			var moved Stats
+			var fetched uint64
 			rapid.Check(t, func(rt *rapid.T) {
 				seed := rapid.Uint64().Draw(rt, "seed")
 				if runs++; real && runs > 20 || real && testing.Short() && runs > 5 {
@@ -442,11 +456,13 @@ func TestMachine(t *testing.T) {
 				parked += m.parked
 				overflowed += m.overflowed
 				broken += m.broken
+				fetched += m.fetched
 				injected += m.dev.injected
 			})
-			t.Logf("%d parked, %d overflowed, %d times broken, %d failures, %d MiB out, %d in", parked, overflowed, broken, injected, moved.BytesOut/mib, moved.BytesIn/mib)
+			t.Logf("%d parked, %d overflowed, %d times broken, %d failures, %d MiB out, %d in, %d fetched",
+				parked, overflowed, broken, injected, moved.BytesOut/mib, moved.BytesIn/mib, fetched/mib)
 			// The few runs over real bytes may leave something out.
-			if !testing.Short() && !real && (overflowed == 0 || broken == 0 || injected == 0 || moved.BytesIn == 0 || moved.BytesOut == 0) {
+			if !testing.Short() && !real && (overflowed == 0 || broken == 0 || injected == 0 || moved.BytesIn == 0 || moved.BytesOut == 0 || fetched == 0) {
 				t.Error("the machine has not tried everything")
 			}
 		})

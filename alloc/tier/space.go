@@ -28,9 +28,10 @@ type Space struct {
 	ages map[uint64]age
 
 	// Under moving.
-	marked uint32  // blocks that were handed out before the last mark
-	use    highest // of the device's memory, since the last overflow
-	ahead  ahead
+	marked  uint32  // blocks that were handed out before the last mark
+	use     highest // of the device's memory, since the last overflow
+	ahead   ahead
+	fetched fetched
 }
 
 // Name returns the space's name.

@@ -83,8 +83,12 @@ func (sp *Space) endStep(r *Report) (pressed bool, err error) {
 	watched = watched || len(sp.cold)+len(sp.busy)+len(sp.pins) > 0 // hints end with their blocks
 	sp.mu.Unlock()
 	var idle uint64 // host memory that no block uses: what overflowed for a while
+	var home bool   // what is cold has come home in this step
 	sp.attached().Placer().Look(func(pl *alloc.Placement) {
-		sp.use.note(pl.Mark())
+		most := pl.Mark()
+		sp.use.note(max(most, sp.fetched.most))
+		home = sp.fetched.home
+		sp.fetched.mark(most, sp.movedOut())
 		sp.marked = pl.Served()
 		if watched {
 			idle = sp.grow(pl)
@@ -94,7 +98,8 @@ func (sp *Space) endStep(r *Report) (pressed bool, err error) {
 	if pressed {
 		sp.use = highest{}
 	}
-	if pressed && idle > 0 {
+	// What has come home goes again at the next overflow, not before, if a request may move it.
+	if pressed && idle > 0 && (!home || s.options.Alone == nil) {
 		l.mu.Lock()
 		room := min(sp.overflow-min(sp.overflow, sp.host), l.hostLimit-min(l.hostLimit, l.hostTaken()-l.keptBytes))
 		l.mu.Unlock()

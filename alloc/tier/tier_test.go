@@ -478,6 +478,8 @@ func TestConcurrent(t *testing.T) {
 					_, err = store.Step()
 				case 6:
 					_, err = sp.Restore()
+				case 7:
+					_, err = sp.Fetch(addrs)
 				}
 				if err != nil && !errors.Is(err, driver.ErrOutOfMemory) {
 					t.Error(err)

@@ -1,0 +1,117 @@
+package tier
+
+import (
+	"errors"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/driver"
+)
+
+// Fetch brings the handles behind blocks home that overflowed, before kernels use them again and again, as an
+// optimizer does with its state: as many as there is room for, in memory that the driver has or that is cached, less what the
+// step will ask for after it, if it is like the two before. What does not fit stays, without an
+// error, and nothing else moves. Hints stay: what was named cold goes again at the next overflow. If nothing of the blocks lies
+// in the host's memory, neither Quiet nor the driver is called. What was parked is brought back by Restore only.
+func (sp *Space) Fetch(addrs []uint64) (Report, error) {
+	l := &sp.store.ledger
+	l.mu.Lock()
+	some := sp.host > 0 && sp.engine != nil
+	l.mu.Unlock()
+	if !some {
+		return Report{}, nil
+	}
+	s := sp.store
+	s.moving.Lock()
+	defer s.moving.Unlock()
+	start := s.options.Now()
+	var r Report
+	sp.attached().Placer().Look(func(pl *alloc.Placement) { some = len(sp.away(pl, addrs)) > 0 })
+	if !some {
+		return r, nil
+	}
+	s.sweep()
+	err := s.hold(sp, func(pl *alloc.Placement) error {
+		free := s.freeIn(pl)
+		reserved, _, _ := pl.Reserved()
+		room := free + reserved - min(reserved, pl.InUse()) // with what is cached
+		pages, bytes := within(sp.away(pl, addrs), room-min(room, sp.fetched.ahead()))
+		if bytes > free {
+			if err := pl.Shrink(bytes - free); err != nil {
+				return err
+			}
+			pages, _ = within(pages, s.freeIn(pl)) // the cache may have parts of handles only
+		}
+		err := s.transfer(pl, sp, runsOf(pages), alloc.OnDevice, nil, &r)
+		sp.fetched.begin(pl, sp.movedOut(), r.In > 0)
+		return err
+	})
+	r.Time = s.options.Now().Sub(start)
+	if errors.Is(err, driver.ErrOutOfMemory) {
+		err = nil // somebody else was faster
+	}
+	return r, err
+}
+
+// away lists the pages behind blocks that have overflowed and may come home.
+func (sp *Space) away(pl *alloc.Placement, addrs []uint64) []*page {
+	named := blocksOf(pl, addrs)
+	return sp.pages(pl, func(g *alloc.Granule, p *page) bool {
+		if g.Place != alloc.OnHost || p.parked || g.Private || sp.pinned(g) {
+			return false
+		}
+		for _, b := range g.Blocks {
+			if named[b.Addr] {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// within returns the pages that so many bytes have room for.
+func within(pages []*page, room uint64) (fit []*page, bytes uint64) {
+	for _, p := range pages {
+		if p.size <= room-bytes {
+			fit = append(fit, p)
+			bytes += p.size
+		}
+	}
+	return fit, bytes
+}
+
+// movedOut returns the bytes of the space that went to the host so far.
+func (sp *Space) movedOut() uint64 {
+	l := &sp.store.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return sp.moved.BytesOut
+}
+
+// fetched follows what steps need after a Fetch: if there were no room for that, what has come home
+// would go again at once.
+type fetched struct {
+	begun        bool   // there was a Fetch in this step
+	home         bool   // and something came home
+	most         uint64 // bytes in use at once in this step before it
+	used, out    uint64 // in use, and moved out so far, after it
+	last, before uint64 // what the two steps before have needed
+}
+
+// begin notes the end of a Fetch.
+func (f *fetched) begin(pl *alloc.Placement, out uint64, home bool) {
+	f.begun, f.home = true, f.home || home
+	f.most = max(f.most, pl.MostInUse())
+	f.used, f.out = pl.InUse(), out
+}
+
+// mark ends a step, with the most that was in use since the Fetch, and what was moved out so far.
+func (f *fetched) mark(most, out uint64) {
+	next := fetched{last: f.last, before: f.before}
+	if f.begun {
+		next.last, next.before = most-min(most, f.used)+out-f.out, f.last
+	}
+	*f = next
+}
+
+// ahead returns what this step will need.
+func (f *fetched) ahead() uint64 { return max(f.last, f.before) }
