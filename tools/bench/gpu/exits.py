@@ -1,6 +1,6 @@
 """How processes end: every kind of exit, many times, under PyTorch's allocator and ours.
 
-usage: python3 exits.py [--budget S] [--scale X] [--only KIND,...] [--workers N] [--no-load]
+usage: python3 exits.py [--budget S] [--scale X] [--only KIND,...] [--workers N] [--native X] [--no-load]
 
 Children are forked from this process, which has imported torch and not started CUDA,
 and end as any script does, by falling off its end; some are started afresh. All CPUs
@@ -40,7 +40,6 @@ KINDS = {
     "loader's workers alive": (300, 0, ""),
 }
 FRESH = 30  # of each kind are started afresh
-NATIVE = 0.2  # native processes for each of ours
 PATIENCE = 60  # seconds until a process is ended by force
 
 Job = collections.namedtuple("Job", "exit allocator fresh")
@@ -173,12 +172,12 @@ class Child:
         return {**self.job._asdict(), "good": good, "seconds": now - (self.ending or self.begun), "why": why}
 
 
-def jobs(scale, only):
+def jobs(scale, only, native):
     out = []
     for kind, (count, _, _) in KINDS.items():
         if only and kind not in only:
             continue
-        for allocator, share in (("ashlar", 1), ("native", NATIVE)):
+        for allocator, share in (("ashlar", 1), ("native", native)):
             out += [Job(kind, allocator, False)] * max(1, round(count * share * scale))
             out += [Job(kind, allocator, True)] * max(1, round(FRESH * share * scale))
     random.Random(1).shuffle(out)
@@ -213,6 +212,7 @@ def main():
     p.add_argument("--scale", type=float, default=1, help="of the counts")
     p.add_argument("--only", type=lambda s: s.split(","), default=[])
     p.add_argument("--workers", type=int, default=14)
+    p.add_argument("--native", type=float, default=0.2, help="native processes for each of ours")
     p.add_argument("--no-load", action="store_true", help="leave the CPUs idle")
     args = p.parse_args()
     for kind in args.only:
@@ -224,7 +224,7 @@ def main():
 
     report = Report("exits", args.budget)
     load = [] if args.no_load else [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count())]
-    waiting, running, results = jobs(args.scale, args.only), [], []
+    waiting, running, results = jobs(args.scale, args.only, args.native), [], []
     while running or (waiting and report.left() > 20):
         while waiting and len(running) < args.workers and report.left() > 20:
             child = Child(waiting.pop())
