@@ -46,20 +46,32 @@ def quantile(values, q):
     return ordered[index]
 
 
-def slope(points):
-    """Least squares slope of (x, y) points."""
+def regression(points):
+    """(slope, its standard error) of (x, y) points by least squares; at least three points."""
     n = len(points)
     mx, my = sum(x for x, _ in points) / n, sum(y for _, y in points) / n
     spread = sum((x - mx) ** 2 for x, _ in points)
-    return sum((x - mx) * (y - my) for x, y in points) / spread if spread else 0.0
+    slope = sum((x - mx) * (y - my) for x, y in points) / spread
+    rest = sum((y - my - slope * (x - mx)) ** 2 for x, y in points)
+    return slope, (rest / (n - 2) / spread) ** 0.5
 
 
-def soak_plan(peaks_by_stream):
-    """Reserved bytes that random sizes may need: what each stream had live at its own peak, a
-    quarter more for holes between live blocks, and on each stream two large and two small
-    granules that are begun. The engine over the simulated driver needed 1.12 to 1.18 times the
-    streams' peaks for the same generator (four seeds, 600,000 allocations each)."""
-    return int(sum(p * 1.25 + 2 * GRANULE + 4 * MIB for p in peaks_by_stream))
+def growth(ours, native):
+    """Series of points, one of each for every part of a run, the same length of lists; native may be
+    empty -> (slope beyond native's, its standard error): the mean over the parts. Native that
+    shrinks is no reason to."""
+    total = variance = 0.0
+    for i, points in enumerate(ours):
+        slope, error = regression(points)
+        theirs, their_error = regression(native[i]) if native else (0.0, 0.0)
+        total += slope - max(0.0, theirs)
+        variance += error ** 2 + their_error ** 2
+    return total / len(ours), variance ** 0.5 / len(ours)
+
+
+def flat(slope, error, allowed, blind):
+    """Whether a slope is not surely above what is allowed, and was measured well enough to tell."""
+    return slope - 2 * error <= allowed and 2 * error <= blind
 
 
 def selftest():
@@ -74,8 +86,13 @@ def selftest():
     assert (ratio, low, high) == (1.0, 0.5, 2.0)
     assert [quantile(range(1, 101), q) for q in (0.5, 0.99, 1.0, 0.0)] == [50, 99, 100, 1]
     assert quantile([7], 0.99) == 7
-    assert abs(slope([(0, 1), (1, 3), (2, 5)]) - 2) < 1e-9 and slope([(1, 1), (1, 5)]) == 0
-    assert soak_plan([100 * MIB, 0]) == (125 + 44 + 44) * MIB
+    assert regression([(0, 1), (1, 3), (2, 5)]) == (2, 0)
+    slope, error = regression([(0, 0), (1, 3), (2, 0), (3, 3)])
+    assert abs(slope - 0.6) < 1e-9 and abs(error - 0.72 ** 0.5) < 1e-9
+    rising, level, falling = [(0, 0), (1, 2), (2, 4)], [(0, 5), (1, 5), (2, 5)], [(0, 9), (1, 8), (2, 7)]
+    assert growth([rising], []) == (2, 0) and growth([rising], [level]) == (2, 0) and growth([rising], [falling]) == (2, 0)
+    assert growth([rising], [rising]) == (0, 0) and growth([rising, level], [level, level]) == (1, 0)
+    assert flat(0.5, 0, 1, 1) and flat(2, 0.5, 1, 1) and not flat(2.5, 0.5, 1, 1) and not flat(0, 0.6, 1, 1)
     print("bars.py: ok")
 
 
