@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"runtime/debug"
 	"sync"
@@ -43,14 +42,6 @@ var inputBytes atomic.Int64
 func limitMemory(read int64) {
 	if total := inputBytes.Add(read); os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(heapBase + 2*total)
-	}
-}
-
-// liftMemory undoes limitMemory, for work whose tables are larger than that: all
-// its time would go into looking for garbage.
-func liftMemory() {
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(math.MaxInt64)
 	}
 }
 

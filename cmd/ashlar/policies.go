@@ -141,7 +141,6 @@ func (o *policiesOptions) run(ctx context.Context, std stdio, file string, q pol
 	if err != nil {
 		return err
 	}
-	liftMemory()
 	o.whatif.pytorch.apply(f)
 	loaded := run.New(t, recorder.Read(f.Extra))
 	loaded.NoSizes = true
@@ -153,6 +152,9 @@ func (o *policiesOptions) run(ctx context.Context, std stdio, file string, q pol
 		if q.Accesses, err = readAccesses(std, o.access, r); err != nil {
 			return failure{err}
 		}
+	}
+	if err := r.OnlyReplays(ctx); err != nil {
+		return failed(ctx, err)
 	}
 	q.Limit, q.Memory = whatif.Bounds(r, o.whatif.limit.bytes, o.whatif.memory.bytes)
 	a, err := policies.Ask(ctx, r, q)

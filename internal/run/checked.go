@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // Checked is a run whose calls were checked by a replay of the trace, with what
@@ -26,4 +27,17 @@ func (r *Run) Check(ctx context.Context) (*Checked, error) {
 		return nil, err
 	}
 	return &Checked{Run: r, Program: p, History: *h}, nil
+}
+
+// OnlyReplays is for a run that from now on is only replayed, with its steps: the
+// addresses and sizes of its events, most of a large trace, become garbage. Who asks
+// for them afterwards panics, so nobody else may have the trace. The error is the
+// context's.
+func (c *Checked) OnlyReplays(ctx context.Context) error {
+	if _, err := c.Steps(ctx); err != nil {
+		return err
+	}
+	e := &c.Trace.Events
+	e.Addr, e.Size = trace.Column[uint64]{}, trace.Column[uint64]{}
+	return nil
 }

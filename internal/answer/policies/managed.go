@@ -126,36 +126,52 @@ func locate(all []Access, of *run.Checked) error {
 }
 
 // managed models the run in managed memory, on devices smaller than it needs.
-func (a *asked) managed(ctx context.Context, name string) (*Result, error) {
+func (a *asked) managed(name string) (*Result, error) {
 	r := &Result{Policy: name, Kind: Model, Parameters: map[string]any{"page_bytes": managed.Page, "prefetch": name == ManagedPrefetch}, Notes: []string{}}
 	if a.run == nil {
 		why := "a placement problem has no time that it could be compared with"
 		r.WhyNot = &why
 		return r, nil
 	}
-	where, end, err := a.layout(ctx)
+	all, err := a.traffic()
 	if err != nil {
 		return nil, err
 	}
-	for _, share := range shares {
-		bytes := a.lower / 100 * share
-		low, err := a.moved(ctx, bytes, where, end, a.Accesses != nil, false)
-		if err != nil {
-			return nil, err
-		}
-		high := low
-		if a.Accesses == nil {
-			if high, err = a.moved(ctx, bytes, where, end, false, true); err != nil {
-				return nil, err
-			}
-		}
-		prefetch := name == ManagedPrefetch
+	prefetch := name == ManagedPrefetch
+	for _, t := range all {
 		r.Sizes = append(r.Sizes, Size{
-			bytes, low, high, *milliseconds(a.Costs.time(low, prefetch)), *milliseconds(a.Costs.time(high, prefetch)),
+			t.device, t.low, t.high, *milliseconds(a.Costs.time(t.low, prefetch)), *milliseconds(a.Costs.time(t.high, prefetch)),
 		})
 	}
 	r.Notes = a.managedNotes(r.Sizes)
 	return r, nil
+}
+
+// traffic is what a device of some size moves: a range, as far as accesses are not
+// known.
+type traffic struct{ device, low, high uint64 }
+
+// findTraffic tries devices that are smaller and smaller.
+func (a *asked) findTraffic(ctx context.Context) ([]traffic, error) {
+	where, end, err := a.layout(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []traffic
+	for _, share := range shares {
+		t := traffic{device: a.lower / 100 * share}
+		if t.low, err = a.moved(ctx, t.device, where, end, a.Accesses != nil, false); err != nil {
+			return nil, err
+		}
+		t.high = t.low
+		if a.Accesses == nil {
+			if t.high, err = a.moved(ctx, t.device, where, end, false, true); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, t)
+	}
+	return all, nil
 }
 
 // extent is where a tensor lies.
@@ -193,18 +209,23 @@ func (a *asked) layout(ctx context.Context) (where []extent, end uint64, err err
 // calls without steps, and before they end.
 func (a *asked) moved(ctx context.Context, bytes uint64, where []extent, end uint64, recorded, often bool) (uint64, error) {
 	m := managed.New(bytes, end)
-	live := map[int32]bool{}
+	var live map[int32]bool // kept only if somebody asks
+	if often {
+		live = map[int32]bool{}
+	}
 	tenth, next := max(len(a.ops)/10, 1), 0
 	begin := func(t int32, _ int) {
 		m.Begin(where[t].addr, where[t].size)
-		live[t] = true
+		if often {
+			live[t] = true
+		}
 	}
 	finish := func(t int32, _ int) {
 		if often {
 			m.Touch(where[t].addr, where[t].size, true)
+			delete(live, t)
 		}
 		m.End(where[t].addr, where[t].size)
-		delete(live, t)
 	}
 	err := a.lives(begin, finish, func(i int) error {
 		if often && (a.ops[i].kind == opSync || len(a.steps) == 0 && i%tenth == tenth-1) {

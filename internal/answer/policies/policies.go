@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
@@ -90,6 +91,8 @@ type asked struct {
 	lower   uint64
 	lowerAt int // op
 	cap     uint64
+	// traffic is that of managed memory, which prefetching does not change.
+	traffic func() ([]traffic, error)
 }
 
 // Ask answers a question about a run. The error is an *[UnknownError] or a
@@ -143,6 +146,7 @@ func (a *asked) answer(ctx context.Context, out *Answer) (*Answer, error) {
 	} else {
 		a.cap = memory
 	}
+	a.traffic = sync.OnceValues(func() ([]traffic, error) { return a.findTraffic(ctx) })
 	tasks := make([]task, 0, len(names)+len(a.Settings))
 	for _, n := range names {
 		tasks = append(tasks, a.task(n))
@@ -195,7 +199,7 @@ func (a *asked) task(name string) task {
 	case LowerBound:
 		f = a.bound
 	case Managed, ManagedPrefetch:
-		f = func(ctx context.Context) (*Result, error) { return a.managed(ctx, name) }
+		f = func(context.Context) (*Result, error) { return a.managed(name) }
 	default:
 		f = func(ctx context.Context) (*Result, error) { return a.online(ctx, name) }
 	}

@@ -32,7 +32,8 @@ type Question struct {
 	Progress     func(evaluated int)
 }
 
-// Load checks that a device of a snapshot can be replayed.
+// Load checks that a device of a snapshot can be replayed. The snapshot is good for
+// nothing else afterwards: see [run.Checked.OnlyReplays].
 func Load(ctx context.Context, f *snapshot.File, d input.Device) (*File, error) {
 	t, why, err := input.Replayable(f, d)
 	if err != nil {
@@ -42,6 +43,9 @@ func Load(ctx context.Context, f *snapshot.File, d input.Device) (*File, error) 
 	loaded.NoSizes = true
 	checked, err := whatif.Check(ctx, f.Name, loaded)
 	if err != nil {
+		return nil, err
+	}
+	if err := checked.OnlyReplays(ctx); err != nil {
 		return nil, err
 	}
 	return &File{answer.NewSubject(f, t, why), t.Events.Len(), checked}, nil

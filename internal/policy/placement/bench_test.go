@@ -34,7 +34,7 @@ func BenchmarkGreedy(b *testing.B) {
 	buffers := churn(200_000)
 	for b.Loop() {
 		p := newPlanner(buffers)
-		if height, ok := p.run(b.Context(), p.bySize(), unplaced); ok {
+		if height, ok := p.run(b.Context(), p.bySize(), noBound); ok {
 			b.ReportMetric(float64(height), "height")
 		}
 	}

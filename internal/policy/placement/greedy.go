@@ -14,13 +14,13 @@ type planner struct {
 	buffers []Buffer // by Lower
 	ends    []int32  // number -> the number at which it has ended
 	place   []int32  // number -> place in the problem; nil if they are the same
-	offsets []uint64
+	lies    []span   // number -> where it lies, if it was placed
 	taken   lifetimes
 	gaps    gaps
 }
 
-// unplaced is the offset of a buffer without one.
-const unplaced = math.MaxUint64
+// noBound is above every plan.
+const noBound = math.MaxUint64
 
 func newPlanner(buffers []Buffer) *planner {
 	p := &planner{buffers: buffers}
@@ -33,7 +33,7 @@ func newPlanner(buffers []Buffer) *planner {
 			p.buffers[i] = buffers[at]
 		}
 	}
-	p.offsets = make([]uint64, len(p.buffers))
+	p.lies = make([]span, len(p.buffers))
 	p.ends = make([]int32, len(p.buffers))
 	for i, b := range p.buffers {
 		after, _ := slices.BinarySearchFunc(p.buffers[i:], b.Upper, func(c Buffer, upper int64) int { return cmp.Compare(c.Lower, upper) })
@@ -69,9 +69,6 @@ func (p *planner) order(weight func(Buffer) float64) []int32 {
 // run places all buffers in an order, each as low as it can be. It gives up, and
 // reports false, once the plan is as high as most.
 func (p *planner) run(ctx context.Context, order []int32, most uint64) (height uint64, ok bool) {
-	for i := range p.offsets {
-		p.offsets[i] = unplaced
-	}
 	p.taken.reset(len(p.buffers))
 	for n, i := range order {
 		if n%256 == 255 && ctx.Err() != nil {
@@ -79,7 +76,7 @@ func (p *planner) run(ctx context.Context, order []int32, most uint64) (height u
 		}
 		size := p.buffers[i].Size
 		at := p.gaps.lowest(p.taken.during(i), size, height)
-		p.offsets[i] = at
+		p.lies[i] = span{at, at + size}
 		p.taken.add(i)
 		if height = max(height, at+size); height >= most {
 			return height, false
@@ -90,12 +87,13 @@ func (p *planner) run(ctx context.Context, order []int32, most uint64) (height u
 
 // plan returns the offsets of the last run.
 func (p *planner) plan(buffers int, height uint64) *Plan {
-	if p.place == nil {
-		return &Plan{Offsets: slices.Clone(p.offsets), Height: height}
-	}
 	out := &Plan{Offsets: make([]uint64, buffers), Height: height}
-	for i, at := range p.place {
-		out.Offsets[at] = p.offsets[i]
+	for i, x := range p.lies {
+		at := i
+		if p.place != nil {
+			at = int(p.place[i])
+		}
+		out.Offsets[at] = x.from
 	}
 	return out
 }

@@ -35,23 +35,26 @@ func (s spans) add(x span) (out spans, known bool) {
 // are few.
 type lifetimes struct {
 	planner *planner
-	leaves  int       // of the tree, a power of two
-	all     []spans   // node -> taken all the time of the node by buffers that lie here
-	some    []spans   // node -> taken at some time of the node, below it too
-	ending  [][]int32 // window -> placed buffers that began before it and end in it
-	until   []int32   // number -> the number at which it has ended; 0 as long as it is not placed
-	found   []span    // scratch
+	leaves  int        // of the tree, a power of two
+	all     []spans    // node -> taken all the time of the node by buffers that lie here
+	some    []spans    // node -> taken at some time of the node, below it too
+	ending  [][]ending // window -> placed buffers that began before it and end in it
+	until   []int32    // number -> the number at which it has ended; 0 as long as it is not placed
+	found   []span     // scratch
 }
 
+// ending is a buffer, and the number at which it has ended.
+type ending struct{ buffer, until int32 }
+
 // window is how many buffers a leaf has.
-const window = 128
+const window = 256
 
 func (l *lifetimes) reset(buffers int) {
 	windows := max((buffers+window-1)/window, 1)
 	if l.leaves == 0 {
 		for l.leaves = 1; l.leaves < windows; l.leaves *= 2 {
 		}
-		l.all, l.some, l.ending = make([]spans, 2*l.leaves), make([]spans, 2*l.leaves), make([][]int32, windows)
+		l.all, l.some, l.ending = make([]spans, 2*l.leaves), make([]spans, 2*l.leaves), make([][]ending, windows)
 	}
 	if l.until == nil {
 		l.until = make([]int32, buffers)
@@ -70,11 +73,11 @@ func (l *lifetimes) add(i int32) {
 	p := l.planner
 	end := p.ends[i]
 	l.until[i] = end
-	x := span{p.offsets[i], p.offsets[i] + p.buffers[i].Size}
+	x := p.lies[i]
 	first, last := (int(i)+window-1)/window, int(end)/window
 	at, until := int(i)/window, (int(end)-1)/window
 	if until > at && until >= last {
-		l.ending[until] = append(l.ending[until], i)
+		l.ending[until] = append(l.ending[until], ending{i, end})
 	}
 	l.enter(1, 0, l.leaves, at, until, first, last, x)
 }
@@ -134,23 +137,22 @@ func (l *lifetimes) look(node, from, to, begin, end int) {
 // then counted or not: which of them live is not to be guessed by the processor.
 func (l *lifetimes) scan(at, begin, end int) {
 	p, n := l.planner, len(l.found)
-	var ending []int32
+	var before []ending
 	if at < len(l.ending) {
-		ending = l.ending[at]
+		before = l.ending[at]
 	}
-	l.found = slices.Grow(l.found, len(ending)+window)
+	l.found = slices.Grow(l.found, len(before)+window)
 	found := l.found[:cap(l.found)]
-	for _, j := range ending {
-		found[n] = span{p.offsets[j], p.offsets[j] + p.buffers[j].Size}
-		if p.ends[j] > int32(begin) {
+	for _, e := range before {
+		found[n] = p.lies[e.buffer]
+		if e.until > int32(begin) {
 			n++
 		}
 	}
-	first, last := at*window, min((at+1)*window, end, len(p.buffers))
-	if first < last {
-		offsets, buffers, until := p.offsets[first:last], p.buffers[first:last], l.until[first:last]
-		for j, at := range offsets {
-			found[n] = span{at, at + buffers[j].Size}
+	if first, last := at*window, min((at+1)*window, end, len(p.lies)); first < last {
+		until := l.until[first:last]
+		for j, x := range p.lies[first:last] {
+			found[n] = x
 			if until[j] > int32(begin) {
 				n++
 			}

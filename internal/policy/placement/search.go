@@ -24,7 +24,7 @@ func Solve(ctx context.Context, buffers []Buffer, budget time.Duration) (*Result
 	p := newPlanner(buffers)
 	s := &search{planner: p, total: len(buffers), least: MaxLoad(buffers), random: rand.New(rand.NewPCG(1, 2))}
 	order := p.bySize()
-	height, ok := p.run(ctx, order, unplaced)
+	height, ok := p.run(ctx, order, noBound)
 	if !ok {
 		return nil, context.Cause(ctx)
 	}
@@ -82,7 +82,7 @@ func (s *search) improve(ctx context.Context) {
 	sky := &skyline{planner: s.planner}
 	life := func(b Buffer) float64 { return float64(b.Upper - b.Lower) }
 	var order []int32
-	lowest := uint64(unplaced)
+	lowest := uint64(noBound)
 	try := func(next []int32, most uint64) bool {
 		s.result.Tried++
 		height, ok := sky.run(ctx, next, most)

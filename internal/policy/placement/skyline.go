@@ -23,9 +23,6 @@ type stretch struct {
 // run places all buffers by rank, the highest first. It gives up, and reports false,
 // once the plan is as high as most.
 func (s *skyline) run(ctx context.Context, rank []int32, most uint64) (height uint64, ok bool) {
-	for i := range s.offsets {
-		s.offsets[i] = unplaced
-	}
 	s.open = append(s.open[:0], rank...)
 	s.stretches = append(s.stretches[:0], stretch{s.first(), s.last(), 0})
 	for len(s.open) > 0 {
@@ -41,8 +38,8 @@ func (s *skyline) run(ctx context.Context, rank []int32, most uint64) (height ui
 		}
 		i := s.open[n]
 		s.open = slices.Delete(s.open, n, n+1)
-		s.offsets[i] = low.height
 		b := s.buffers[i]
+		s.lies[i] = span{low.height, low.height + b.Size}
 		if height = max(height, low.height+b.Size); height >= most {
 			return height, false
 		}
@@ -73,7 +70,7 @@ func (s *skyline) lowestStretch() int {
 // fill raises a stretch to its lower neighbour and joins them.
 func (s *skyline) fill(at int) {
 	all := s.stretches
-	left, right := uint64(unplaced), uint64(unplaced)
+	left, right := uint64(noBound), uint64(noBound)
 	if at > 0 {
 		left = all[at-1].height
 	}
