@@ -144,6 +144,7 @@ _MOVES = {
     "ashlar_park_blocks": (ctypes.c_int, ctypes.c_int, _BLOCKS, ctypes.c_size_t, _REPORT),
     "ashlar_restore": (ctypes.c_int, ctypes.c_int, ctypes.c_char_p, _REPORT),
     "ashlar_restore_blocks": (ctypes.c_int, ctypes.c_int, _BLOCKS, ctypes.c_size_t, _REPORT),
+    "ashlar_fetch": (ctypes.c_int, ctypes.c_int, _BLOCKS, ctypes.c_size_t, _REPORT),
     "ashlar_hand_over": (ctypes.c_int, ctypes.c_int),
     "ashlar_step": (ctypes.c_int, ctypes.c_int, _REPORT),
     "ashlar_take_back": (None, ctypes.c_int),
@@ -928,7 +929,7 @@ class _Tiers:
     def __init__(self, answers):
         self.answers = answers
         self.noted = _NOTED(self.note)
-        self.hook = None  # while there is overflow: of optimizers
+        self.hooks = ()  # while there is overflow: of optimizers
         self.named = weakref.WeakKeyDictionary()  # optimizers -> how many tensors of their state are known to be cold
 
     def install(self):
@@ -941,17 +942,18 @@ class _Tiers:
         sys.stderr.write("%s %s\n" % (text.decode("utf-8", "replace"), _asked_for_at(self.answers.torch)))
 
     def follow_optimizers(self):
-        """With overflow on, each step of an optimizer is a mark, its state is cold, and its
-        parameters are busy. A backward pass works for the thread that waits for it."""
+        """With overflow on, each step of an optimizer is a mark, its state is cold and comes home
+        before the step, and its parameters are busy. A backward pass works for the thread that waits for it."""
         wanted = self.answers.ashlar.settings()["overflow_bytes"] > 0
-        if wanted and self.hook is None:
-            from torch.optim.optimizer import register_optimizer_step_post_hook
+        if wanted and not self.hooks:
+            from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-            self.hook = register_optimizer_step_post_hook(self.stepped)
+            self.hooks = (register_optimizer_step_pre_hook(self.stepping), register_optimizer_step_post_hook(self.stepped))
             self.wrap_backward()
-        elif not wanted and self.hook is not None:
-            self.hook.remove()
-            self.hook = None
+        elif not wanted:
+            for hook in self.hooks:
+                hook.remove()
+            self.hooks = ()
 
     def wrap_backward(self):
         """The thread that calls it waits, so whoever works meanwhile has the device alone."""
@@ -963,7 +965,7 @@ class _Tiers:
         def wrapped(function):
             @functools.wraps(function)
             def call(*args, **kwargs):
-                if self.hook is None or os.getpid() != answers.process:
+                if not self.hooks or os.getpid() != answers.process:
                     return function(*args, **kwargs)
                 handed = [device for device in range(answers.torch.cuda.device_count()) if so.ashlar_hand_over(device)]
                 try:
@@ -986,6 +988,26 @@ class _Tiers:
         self.cold(frozen)
         for device, blocks in _blocks(torch, [group["params"] for group in optimizer.param_groups]).items():
             self.answers.ashlar.do("ashlar_busy", device, *_array(blocks))
+
+    def stepping(self, optimizer, args, kwargs):
+        """Before a step of any optimizer: its kernels go over the state again and again, so what of it lies on the host
+        comes home, as far as there is room. A fused optimizer goes over it once, which takes less than two moves."""
+        try:
+            if os.getpid() != self.answers.process or optimizer not in self.named:
+                return
+            torch = self.answers.torch
+            groups = [group for group in optimizer.param_groups if not group.get("fused")]
+            found = None
+            for device in _blocks(torch, [group["params"][:1] for group in groups]):
+                state = self.ready(device, "memory")
+                if state["capturing"] or not state["host_used_bytes"]:
+                    continue
+                if found is None:
+                    found = _blocks(torch, [optimizer.state[p] for group in groups for p in group["params"] if p in optimizer.state])
+                if device in found:
+                    self.call("ashlar_fetch", device, "memory", *_array(found[device]))
+        except RuntimeError as e:
+            _warn_once("before a step of %s: %s" % (type(optimizer).__name__, e))
 
     def stepped(self, optimizer, args, kwargs):
         """After a step of any optimizer: nothing that goes wrong here may end the job."""
@@ -1032,7 +1054,7 @@ class _Tiers:
 
     def step(self, devices):
         """A mark. Most have nothing to move, so nobody waits for the device before."""
-        if self.hook is None:
+        if not self.hooks:
             return 0.0
         for device in devices:
             self.ready(device, "memory")

@@ -293,6 +293,35 @@ class TestTiers(JobCase):
             assert holds(frozen, 1) and holds(p, 2) and holds(state, 3) and all(holds(t, 10 + i) for i, t in enumerate(made))
         """, memory=82, stderr="device 0 is full", ASHLAR_CONF="overflow:200MiB")
 
+    def test_state_comes_home_before_its_optimizer(self):
+        job = """
+            p = [write(torch.nn.Parameter(20 * MIB), i) for i in range(2)]
+            opt = torch.optim.Optimizer(p)
+            opt.param_groups[0]["fused"] = %s
+            opt.step()
+            state = [write(opt.state[q]["exp_avg"], 7 + i) for i, q in enumerate(p)]
+            def work():
+                made = [write(torch.Tensor(20 * MIB), 10 + i) for i in range(2)]
+                for t in made:
+                    t.free()
+                return ours("host_bytes")
+            assert work() == 40 * MIB and ours("moves") == 2, torch.cuda.memory_stats()
+            opt.step()
+            home = ours("host_bytes") == 0
+            assert home == %s and ours("moved_in_bytes") == (40 * MIB if home else 0), torch.cuda.memory_stats()
+            assert work() == 40 * MIB  # the same goes again
+            other = threading.Thread(target=lambda: torch.Tensor(1).free())
+            other.start()
+            other.join()
+            before = ours("moved_in_bytes")
+            opt.step()  # somebody else may use the device
+            assert ours("moved_in_bytes") == before, torch.cuda.memory_stats()
+            assert all(holds(t, 7 + i) for i, t in enumerate(state)) and all(holds(q, i) for i, q in enumerate(p))
+        """
+        for fused in (False, True):
+            with self.subTest(fused=fused):
+                self.run_job(job % (fused, not fused), memory=82, stderr="device 0 is full", ASHLAR_CONF="overflow:40MiB")
+
     def test_fork_and_exit(self):
         self.run_job("""
             with ashlar_torch.region("a"):

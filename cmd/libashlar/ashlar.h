@@ -213,6 +213,10 @@ ASHLAR_API int ashlar_cold(int device, void *const *blocks, size_t count);
 /* Says that blocks which live long are used much: they leave the device after others. */
 ASHLAR_API int ashlar_busy(int device, void *const *blocks, size_t count);
 
+/* Brings home what overflowed of blocks that are about to be used again and again, as the state of an optimizer: as much as the device has
+ * room for, with what is cached. If another thread has used the device since the last step nothing moves. */
+ASHLAR_API int ashlar_fetch(int device, void *const *blocks, size_t count, char **report);
+
 /* This thread waits while another one works for it, as during a backward pass, until it takes the
  * device back. While one thread alone has used a device since the last step a request that
  * would fail may move cold memory. Returns 1 if this thread was the one, and 0 if

@@ -80,6 +80,10 @@ int ashlar_restore_blocks(int device, void *const *blocks, size_t count, char **
     *report = NULL;
     CALL(ashlarGoMoveBlocks(device, (void *)blocks, count, 0, report, &text));
 }
+int ashlar_fetch(int device, void *const *blocks, size_t count, char **report) {
+    *report = NULL;
+    CALL(ashlarGoFetch(device, (void *)blocks, count, report, &text));
+}
 int ashlar_step(int device, char **report) {
     *report = NULL;
     CALL(ashlarGoStep(device, report, &text));

@@ -35,7 +35,7 @@ int ashlar_hand_over(int device) {
     struct lock *l = f->lock;
     const uintptr_t me = (uintptr_t)pthread_self();
     lock_word(l);
-    const bool mine = lock_alone(l) && (l->worker == me || (l->worker == 0 && l->giver == 0));
+    const bool mine = lock_mine(l, me);
     if (mine) lock_handed(l, 0, me);
     lock_unlock(l);
     return mine;

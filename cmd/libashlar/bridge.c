@@ -112,6 +112,15 @@ bool front_alone(int device) {
     return alone;
 }
 
+bool front_mine(int device) {
+    struct front *f = front_known(device);
+    if (f == NULL) return false;
+    lock_word(f->lock);
+    const bool mine = lock_mine(f->lock, (uintptr_t)pthread_self());
+    lock_unlock(f->lock);
+    return mine;
+}
+
 /* The bindings of devices, made at their first use. Requests look at those in front_bindings,
  * which has them only while streams are bound or threads are in a region. */
 static struct bindings *made[FRONT_DEVICES];

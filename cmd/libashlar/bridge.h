@@ -94,6 +94,8 @@ void front_waiting(int device, const struct reply *r);
 void front_marked(int device);
 /* Whether one thread alone has used the device since, or since the start. */
 bool front_alone(int device);
+/* Whether no other thread than this one has. */
+bool front_mine(int device);
 
 /* Calls a function of the shim. */
 /* ctx is whatever the caller chose, so that Go must not take it for a pointer. */

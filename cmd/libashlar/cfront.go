@@ -54,6 +54,7 @@ func (cFront) unbind(device, slot int) { C.front_unbind(C.int(device), C.int(slo
 
 func (cFront) marked(device int)     { C.front_marked(C.int(device)) }
 func (cFront) alone(device int) bool { return bool(C.front_alone(C.int(device))) }
+func (cFront) mine(device int) bool  { return bool(C.front_mine(C.int(device))) }
 
 func (cFront) waiting(device int, w *alloc.Waiting) {
 	var r C.struct_reply

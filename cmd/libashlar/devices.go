@@ -42,6 +42,8 @@ type front interface {
 	marked(device int)
 	// alone reports whether one thread alone has used the device since.
 	alone(device int) bool
+	// mine reports whether no other thread than this one has.
+	mine(device int) bool
 	// unbind gives the streams of a slot back to the device.
 	unbind(device, slot int)
 }

@@ -67,6 +67,12 @@ func ashlarGoMoveBlocks(device C.int, blocks unsafe.Pointer, count C.size_t, out
 	return cameBack(r, err, report, text)
 }
 
+//export ashlarGoFetch
+func ashlarGoFetch(device C.int, blocks unsafe.Pointer, count C.size_t, report, text **C.char) C.int {
+	r, err := lib().fetch(int(device), addresses(blocks, count))
+	return moved(r, err, report, text)
+}
+
 //export ashlarGoCold
 func ashlarGoCold(device C.int, blocks unsafe.Pointer, count C.size_t, text **C.char) C.int {
 	return code(lib().name(int(device), addresses(blocks, count), (*tier.Space).Cold), text)

@@ -97,6 +97,11 @@ static inline void lock_came(struct lock *l, uintptr_t me) {
 /* Whether only one thread has used the lock since. Called with the lock. */
 static inline bool lock_alone(const struct lock *l) { return l->strangers == 0 && !l->both; }
 
+/* Whether no other thread than this one has. Called with the lock. */
+static inline bool lock_mine(const struct lock *l, uintptr_t me) {
+    return lock_alone(l) && (l->worker == me || (l->worker == 0 && l->giver == 0));
+}
+
 #pragma GCC visibility pop
 
 #endif

@@ -25,6 +25,7 @@ func (*emptyFront) waiting(int, *alloc.Waiting) {}
 func (*emptyFront) unbind(int, int)             {}
 func (*emptyFront) marked(int)                  {}
 func (*emptyFront) alone(int) bool              { return false }
+func (*emptyFront) mine(int) bool               { return true }
 func (*emptyFront) bind(int, uint64, int) error { return nil }
 
 type emptyBox struct{}

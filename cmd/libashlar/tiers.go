@@ -381,6 +381,21 @@ func (l *library) isDropped(n int, addr uint64) (bool, error) {
 	return by[0].d.space.Dropped(addr), nil
 }
 
+// fetch brings what overflowed of blocks home, as far as there is room, if this thread has the device for itself.
+func (l *library) fetch(n int, blocks []uint64) (sum tier.Report, err error) {
+	d, err := l.device(n)
+	if err != nil || d.mover == nil || d.mover.store.HostInUse() == 0 || !l.front.mine(n) {
+		return sum, err
+	}
+	by, err := l.bySlot(n, blocks)
+	for _, s := range by {
+		r, failed := s.d.space.Fetch(s.blocks)
+		s.d.reportWaiting()
+		sum, err = addReports(sum, r), errors.Join(err, failed)
+	}
+	return sum, err
+}
+
 // step marks the end of a step of the program. Without tiers there is nothing to do.
 func (l *library) step(n int) (tier.Report, error) {
 	d, err := l.device(n)

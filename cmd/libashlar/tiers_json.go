@@ -62,6 +62,7 @@ func reportText(r tier.Report) string {
 type tiersJSON struct {
 	HostLimitBytes uint64       `json:"host_limit_bytes"`
 	HostBytes      uint64       `json:"host_bytes"` // taken, with what is kept
+	HostUsedBytes  uint64       `json:"host_used_bytes"`
 	OverflowBytes  uint64       `json:"overflow_bytes"`
 	Capturing      int64        `json:"capturing"` // graphs that are being captured now
 	Captures       int64        `json:"captures"`  // graphs whose capture was begun so far
@@ -88,7 +89,7 @@ func (l *library) tiersJSON(n int) (string, error) {
 	overflow := l.cfg.own.overflow
 	l.mu.Unlock()
 	doc := tiersJSON{
-		HostLimitBytes: first.mover.store.HostLimit(), HostBytes: first.mover.store.HostBytes(),
+		HostLimitBytes: first.mover.store.HostLimit(), HostBytes: first.mover.store.HostBytes(), HostUsedBytes: first.mover.store.HostInUse(),
 		OverflowBytes: overflow, Capturing: l.recording.Load(), Captures: l.captured.Load(), Regions: []regionJSON{},
 	}
 	for _, d := range all {

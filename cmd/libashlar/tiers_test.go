@@ -92,6 +92,37 @@ func TestOverflowNote(t *testing.T) {
 	}
 }
 
+// What overflowed of a block comes home before it is used, if this thread alone has the device and no graph is captured.
+func TestFetch(t *testing.T) {
+	s := &script{t: t}
+	s.address(nil, "malloc 0 %d 0 0", 20*mebi)
+	s.expect("ok", "fill 0 %d 7", 20*mebi)
+	s.expect("ok", "cold 0 0")
+	s.contains([]string{`"in_bytes":0`}, "fetch 0 0")
+	s.contains([]string{`"out_bytes":0`}, "step - 0")
+	for i := 1; i <= 4; i++ {
+		s.address(nil, "malloc %d %d 0 0", i, 20*mebi)
+		s.expect("ok", "fill %d %d %d", i, 20*mebi, i)
+	}
+	s.contains([]string{`"host_bytes":20971520`, `"moves":1`}, "stats 0")
+	s.contains([]string{`"in_bytes":0`}, "fetch 0 0") // no room
+	s.expect("ok", "free 4")
+	s.expect("ok", "begin 0 7 7 3")
+	s.contains([]string{"failed memory cannot be moved"}, "fetch 0 0")
+	s.expect("ok", "end 0 7 7")
+	s.contains([]string{"failed there is no block at"}, "fetch 9 0")
+	s.contains([]string{`"in_bytes":20971520`, `"out_bytes":0`}, "fetch 0 0")
+	s.contains([]string{`"host_bytes":0`, `"host_kept_bytes":20971520`, `"moves":2`}, "stats 0")
+	s.contains([]string{`"host_used_bytes":0`}, "tiers - 0")
+	s.address(nil, "malloc 4 %d 0 0", 20*mebi)
+	s.contains([]string{`"host_bytes":20971520`, `"moves":3`}, "stats 0") // the same goes again
+	s.expect("yes", "holds 0 %d 7", 20*mebi)
+	for i := 1; i <= 3; i++ {
+		s.expect("yes", "holds %d %d %d", i, 20*mebi, i)
+	}
+	s.run(onCUDA(t, "FAKECUDA_MEMORY=83886080", "FAKECUDA_CONTEXT=0", confVariable+"=overflow:20MiB")...)
+}
+
 // Threads that allocate do not disturb moves, nor moves them.
 func TestMovesBesideThreads(t *testing.T) {
 	for _, env := range [][]string{onCUDA(t), onCUDA(t, "FAKECUDA_MEMORY=268435456", "FAKECUDA_CONTEXT=0", confVariable+"=overflow:128MiB")} {

@@ -8,6 +8,7 @@ tensor does to the allocator, by the addresses that were set.
 import collections
 import contextlib
 import ctypes
+import functools
 import inspect
 import os
 import sys
@@ -347,9 +348,9 @@ sys.modules.update({"torch.nn": nn, "torch.autograd": autograd})
 
 
 class _Hook:
-    def __init__(self, function):
-        _hooks.append(function)
-        self.remove = lambda: _hooks.remove(function)
+    def __init__(self, hooks, function):
+        hooks.append(function)
+        self.remove = lambda: hooks.remove(function)
 
 
 class Optimizer:
@@ -359,16 +360,19 @@ class Optimizer:
         self.param_groups, self.state = [{"params": parameters}], {}
 
     def step(self):
+        for hook in list(_before):
+            hook(self, (), {})
         for p in self.param_groups[0]["params"]:
             if p not in self.state:
                 self.state[p] = {"exp_avg": Tensor(p.block[1]), "step": 1}
-        for hook in list(_hooks):
+        for hook in list(_after):
             hook(self, (), {})
 
 
-_hooks = []
+_before, _after = [], []
 optim = types.ModuleType("torch.optim")
 optim.optimizer = types.ModuleType("torch.optim.optimizer")
-optim.optimizer.register_optimizer_step_post_hook = _Hook
+optim.optimizer.register_optimizer_step_pre_hook = functools.partial(_Hook, _before)
+optim.optimizer.register_optimizer_step_post_hook = functools.partial(_Hook, _after)
 optim.Optimizer = Optimizer
 sys.modules.update({"torch.optim": optim, "torch.optim.optimizer": optim.optimizer})

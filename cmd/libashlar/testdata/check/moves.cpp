@@ -91,6 +91,8 @@ int main(int, char **argv) {
         lib.string_free(report);
         if (lib.step(0, &report) != ASHLAR_OK) complain("step");
         lib.string_free(report);
+        if (lib.fetch(0, &kept[0].first, 1, &report) != ASHLAR_OK) complain("fetch");
+        lib.string_free(report);
         const int code = lib.restore(0, "busy", &report);
         if (code == ASHLAR_FAILED) complain("restore");
         lib.string_free(report);

@@ -70,6 +70,9 @@ static bool tiers(const char *op, const char *line) {
         moved(c, report);
     } else if (strcmp(op, "cold") == 0) {
         code(lib.cold((int)device, block, 1));
+    } else if (strcmp(op, "fetch") == 0) { /* slot device */
+        const int c = lib.fetch((int)device, block, 1, &report);
+        moved(c, report);
     } else if (strcmp(op, "dropped") == 0) {
         printf("%d\n", lib.dropped((int)device, *block));
     } else if (strcmp(op, "step") == 0) { /* - device */
