@@ -20,6 +20,8 @@ type chain struct {
 	ends  []int    // event at which each link ends
 	peaks []uint64 // of level, in each link
 	kept  []uint64 // bytes that nobody will free, of each link
+	like  []int32  // of each tensor that was added: the recorded one in whose place it is; -1 if none
+	last  func()   // what a step does at its end; nil for nothing
 }
 
 // link is a step of the chain: the template it is played from, and the tensors
@@ -117,10 +119,11 @@ func (c *chain) expect(template int) {
 	}
 }
 
-// add appends an allocation to the last link.
-func (c *chain) add(call replay.Call) int32 {
+// add appends an allocation to the last link, in the place of a recorded tensor.
+func (c *chain) add(call replay.Call, like int32) int32 {
 	call.Kind, call.Tensor = replay.CallAlloc, -1
 	_, tensor := c.to.Add(call)
+	c.like = append(c.like, like)
 	bytes := tight.Round(call.Size)
 	c.live[int32(tensor)] = bytes
 	c.level += bytes
@@ -178,7 +181,7 @@ func (c *chain) play(template, from int, size func(position int) uint64, request
 			if c.edit.drops(position) {
 				age = 0
 			}
-			t := c.add(call)
+			t := c.add(call, h.allocs[position].tensor)
 			tensors[position-h.first[template]] = t
 			if age == forever {
 				c.kept[cur] += tight.Round(call.Size)
@@ -205,11 +208,19 @@ func (c *chain) play(template, from int, size func(position int) uint64, request
 	for _, stream := range slices.Sorted(maps.Keys(waits)) {
 		c.free(waits[stream])
 	}
+	if c.last != nil {
+		c.last()
+	}
 	for _, t := range c.due[cur] {
 		c.free(t)
 	}
-	end, _ := c.to.Add(replay.Call{Kind: replay.CallSnapshot, Tensor: -1})
-	c.ends = append(c.ends, end)
+	c.end()
+}
+
+// end ends the last link.
+func (c *chain) end() {
+	at, _ := c.to.Add(replay.Call{Kind: replay.CallSnapshot, Tensor: -1})
+	c.ends = append(c.ends, at)
 }
 
 // counterpart returns the tensor that the last link has in the place of one of
@@ -250,12 +261,12 @@ func (c *chain) counterpart(tensor, template int) int32 {
 	return -1
 }
 
-// request adds the request alone.
-func (c *chain) request() {
+// request adds the request alone, in the place of a recorded tensor.
+func (c *chain) request(like int32) {
 	c.steps = append(c.steps, link{})
 	c.peaks, c.kept = append(c.peaks, c.level), append(c.kept, 0)
 	request := c.h.request
 	if request.Size = c.edit.size(-1, request.Size); request.Size > 0 {
-		c.add(request)
+		c.add(request, like)
 	}
 }

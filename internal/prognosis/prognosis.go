@@ -99,6 +99,9 @@ func New(p *replay.Program, steps *findings.Steps, r Request) *Prognosis {
 // The methods below take a position among them.
 func (p *Prognosis) Allocations() int { return len(p.history.allocs) }
 
+// Position returns which of the allocations made a recorded tensor; -1 if it is older than the recording.
+func (p *Prognosis) Position(tensor int) int { return int(p.history.at[tensor]) }
+
 // Event returns the event of an allocation.
 func (p *Prognosis) Event(position int) int {
 	return p.history.program.Call(int(p.history.allocs[position].call)).Event
@@ -199,7 +202,7 @@ func (p *Prognosis) With(edit Edit) *Prognosis {
 		out.Need, out.KeptPerStep = out.chain.peaks[0], out.chain.keptPerStep()
 	} else {
 		out.chain = newChain(p.history, edit)
-		out.chain.request()
+		out.chain.request(-1)
 		out.Need = out.chain.level
 		if p.Layers != nil {
 			out.Need += p.Layers.toCome(p.history, &edit)
@@ -403,6 +406,12 @@ func (p *Prognosis) lasts(peak, limit uint64) Carries {
 	}
 	n = max(n, 1)
 	return Carries{Kind: Steps, Steps: &n, RestsOn: p.restsOn()}
+}
+
+// Endless reports whether a run that gets through the whole chain with some memory at most goes on and on with as much as
+// there is.
+func (p *Prognosis) Endless(peak, there uint64) bool {
+	return p.lasts(peak, there).Kind == Steady
 }
 
 func (p *Prognosis) dies(after int) Carries {

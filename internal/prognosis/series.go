@@ -1,6 +1,11 @@
 package prognosis
 
-import "github.com/ashlar-mem/ashlar/trace"
+import (
+	"maps"
+	"slices"
+
+	"github.com/ashlar-mem/ashlar/trace"
+)
 
 // A step that no earlier one shows may still repeat something: the optimizer's
 // first step makes a tensor for each parameter, a copy of the weights one for
@@ -13,6 +18,8 @@ type Series struct {
 	Made   uint64          // bytes so far
 	ToCome uint64          // bytes, the failed request excluded
 	Blocks int             // made so far
+
+	rest [][]uint64 // sizes to come, of each stack
 }
 
 // seriesLength is how many blocks must follow others to be a series: two may
@@ -30,7 +37,7 @@ func (h *history) findSeries() *Series {
 		return nil
 	}
 	s := &Series{}
-	for stack := range h.stacksSince(h.wanted.stack) {
+	for _, stack := range slices.Sorted(maps.Keys(h.stacksSince(h.wanted.stack))) {
 		end, n := at, length
 		if stack != h.wanted.stack {
 			if end, n = h.follow(stack, older, false); n < seriesLength || n+2 < length || n > length+2 {
@@ -38,6 +45,7 @@ func (h *history) findSeries() *Series {
 			}
 		}
 		s.Stacks = append(s.Stacks, stack)
+		s.rest = append(s.rest, older[end:])
 		for _, size := range older[end:] {
 			s.ToCome += tight.Round(size)
 		}

@@ -45,6 +45,7 @@ type judge struct {
 	known    bool
 	blocks   *timeline.Lifetimes
 	guessed  bool // the steps are not to be trusted
+	inTail   bool // they follow the steps
 }
 
 // newJudge continues the run from the failed request on; nil if it cannot be.
@@ -130,7 +131,7 @@ func (j *judge) lookInTail(r prognosis.Request) {
 		return
 	}
 	if x := prognosis.New(j.program, tail.Steps, r); x.Matched {
-		j.analysis, j.forecast = tail, x
+		j.analysis, j.forecast, j.inTail = tail, x, true
 		if leaks := tail.Leaks(); len(leaks) > 0 {
 			j.leaks = append(j.leaks, leaks...)
 			for _, l := range leaks {

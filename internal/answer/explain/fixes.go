@@ -35,7 +35,7 @@ func (j *judge) fixes() error {
 		}
 	}
 	slices.SortStableFunc(j.report.Fixes, func(x, y Fix) int { return cmp.Compare(j.rank(&x), j.rank(&y)) })
-	return nil
+	return j.overflow()
 }
 
 // rank orders fixes: what carries the run before what carries a step, that before

@@ -220,8 +220,9 @@ const (
 	FixHalf       = "half"         // half precision
 	FixShape      = "shape"        // mend a bug in a shape
 	FixEmptyCache = "empty_cache"
-	FixOthers     = "others" // end other users of the device
-	FixMemory     = "memory" // a higher limit, a larger device
+	FixOthers     = "others"   // end other users of the device
+	FixOverflow   = "overflow" // libashlar.so, with memory of the host
+	FixMemory     = "memory"   // a higher limit, a larger device
 )
 
 // Fix is a change and what it would have done to this run.
@@ -246,6 +247,8 @@ type Fix struct {
 	DriverMS      *float64 `json:"estimated_driver_ms"`
 	Bytes         *uint64  `json:"bytes"` // of memory: how much more; of code: how much to free
 	Detail        string   `json:"detail"`
+	// Overflow is what host memory would do; of FixOverflow only.
+	Overflow *whatif.Overflow `json:"overflow,omitempty"`
 	// Curve has the totals along the run with the changed program, if they were
 	// asked for; the events of continued steps follow those of the recording.
 	Curve []replay.Point `json:"-"`

@@ -185,7 +185,8 @@ func (j *OverflowJob) ask(ctx context.Context, c replay.Conditions, host uint64,
 	return out, nil
 }
 
-// Join returns an answer that holds in another case too: its ranges cover both, and the run passes if it does in both.
+// Join returns an answer that holds in another case too: its ranges cover both, and the run passes if it does in both. The
+// holders stay.
 func (o *Overflow) Join(other *Overflow) *Overflow {
 	out := *o
 	out.PeakHost = max(o.PeakHost, other.PeakHost)

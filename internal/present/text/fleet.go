@@ -272,7 +272,8 @@ var fixWords = map[string]string{
 	explain.FixNoGrad: "evaluate under torch.no_grad()", explain.FixDel: "drop tensors earlier: del", explain.FixCPU: "keep tensors on the host: cpu()",
 	explain.FixCheckpoint: "gradient checkpointing", explain.FixChunk: "the loss in parts", explain.FixMicroBatch: "smaller batches, more of them",
 	explain.FixOptimizer: "an optimizer with less state", explain.FixHalf: "half precision", explain.FixShape: "mend the shape of the request",
-	explain.FixEmptyCache: "torch.cuda.empty_cache()", explain.FixOthers: "end other users of the GPU", explain.FixMemory: "a higher limit, or a larger GPU",
+	explain.FixEmptyCache: "torch.cuda.empty_cache()", explain.FixOthers: "end other users of the GPU", explain.FixOverflow: "overflow into the host's memory",
+	explain.FixMemory: "a higher limit, or a larger GPU",
 }
 
 func fleetFix(f *answers.CauseFix) string {

@@ -4,7 +4,7 @@ import type { Kind } from './input.gen';
 import type { Carries } from './prognosis.gen';
 import type { PyTorch } from './replay.gen';
 import type { Frame } from './view.gen';
-import type { SelfCheck } from './whatif.gen';
+import type { Overflow, SelfCheck } from './whatif.gen';
 
 export interface Alternative {
   verdict: string;
@@ -147,6 +147,7 @@ export interface Fix {
   estimated_driver_ms: number | null;
   bytes: number | null;
   detail: string;
+  overflow?: Overflow;
 }
 
 export interface Health {
