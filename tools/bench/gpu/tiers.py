@@ -1,6 +1,6 @@
 """Tiers on a real GPU: park, restore and overflow, part by part (docs/tiers.md).
 
-usage: python3 tools/bench/gpu/tiers.py [--library PATH] [--budget S] [--only PART,...]
+usage: python3 tools/bench/gpu/tiers.py [--library PATH] [--budget S] [--only PART,...] [--beside]
        python3 tools/bench/gpu/tiers.py --predicted DIR --ashlar PATH
 
   park      20 GiB parked and restored, 20 rounds: GB/s, contents, what nvidia-smi and a second
@@ -286,7 +286,7 @@ def rounds(args, report):
     if answer:
         lost = {k: answer["before"][k] - answer["after"][k] for k in ("free", "available")}
         grown = {k: answer["after"][k] - answer["before"][k] for k in ("rss", "reserved")}
-        met = answer["same"] and lost["free"] <= 0 and grown["rss"] <= 64 * MIB and grown["reserved"] <= 0 and answer["rounds"] == 1000
+        met = answer["same"] and (args.beside or lost["free"] <= 0) and grown["rss"] <= 64 * MIB and grown["reserved"] <= 0 and answer["rounds"] == 1000
         report.bar("3", "1,000 rounds of 1 GiB", met, "%d rounds in %.0f s; device %+d MiB, RSS %+d MiB, host available %+d MiB" % (
             answer["rounds"], answer["seconds"], -lost["free"] / MIB, grown["rss"] / MIB, -lost["available"] / MIB))
 
@@ -322,6 +322,7 @@ def main():
     parser.add_argument("--shares", default=",".join(map(str, SHARES)), help="of overflow")
     parser.add_argument("--gib", type=int, default=20, help="of park")
     parser.add_argument("--rounds", type=int, default=20, help="of park")
+    parser.add_argument("--beside", action="store_true", help="others use the device too: rounds does not judge what is free there")
     parser.add_argument("--predicted", metavar="DIR", help="compare a run that was made before with what the command predicts")
     parser.add_argument("--ashlar", default="bin/ashlar", help="the command")
     parser.add_argument("--no-fork", dest="fork", action="store_false", help="a fresh process for each case")
