@@ -90,14 +90,65 @@ func (j *judge) overflowJobs() (jobs []*whatif.OverflowJob, restsOn string) {
 			ask(c.Recorded+1, c.Recorded+2, 0)
 		}
 		return jobs, c.RestsOn
-	case x.Series != nil && !j.hasSteps() && j.inOptimizer(j.stackOf(x.Allocations()-1)):
+	case !j.hasSteps():
+		state := j.firstState()
 		for _, passing := range []bool{true, false} { // as the default is, and as fused ones do
-			if c := x.ContinuedFirst(passing); c != nil {
-				jobs, restsOn = append(jobs, overflowJob(c, j.firstCategory, tensors.Site, c.Recorded+2, len(c.Begins)+1, 0)), c.RestsOn
+			if c := x.ContinuedFirst(state, passing); c != nil {
+				category := func(tensor int) findings.Category { return j.firstCategory(tensor, state) }
+				jobs, restsOn = append(jobs, overflowJob(c, category, tensors.Site, c.Recorded+2, len(c.Begins)+1, 0)), c.RestsOn
 			}
 		}
 	}
 	return jobs, restsOn
+}
+
+// firstState returns the stacks that make the state of an optimizer in whose first step the request failed. Each makes, or
+// would have made, as much as there are gradients. It is empty if one does not, and if another one of the optimizer is
+// half-way: then it is not known what is still to come.
+func (j *judge) firstState() (state []trace.StackID) {
+	x := j.forecast
+	request := j.requestStack()
+	if !j.inOptimizer(request) {
+		return nil
+	}
+	var stacks []trace.StackID
+	gradients := uint64(0)
+	sizes := map[uint64]bool{}
+	for i := range x.Allocations() {
+		switch stack := j.stackOf(i); {
+		case !x.Live(i):
+		case i < x.Failing():
+			sizes[x.Size(i)] = true
+		case stack <= trace.EmptyStack:
+			if sizes[x.Size(i)] {
+				gradients += x.Size(i)
+			}
+		case !slices.Contains(stacks, stack) && j.inOptimizer(stack):
+			stacks = append(stacks, stack)
+		}
+	}
+	if !slices.Contains(stacks, request) {
+		stacks = append(stacks, request)
+	}
+	const share = 100 // less than that part of it is something else: counts of steps
+	for _, stack := range stacks {
+		switch all := x.Total(stack); {
+		case all < gradients/share:
+		case all+gradients/share >= gradients && all <= gradients+gradients/share:
+			state = append(state, stack)
+		case stack != request:
+			return nil
+		}
+	}
+	return state
+}
+
+// requestStack returns the call stack of the request that failed.
+func (j *judge) requestStack() trace.StackID {
+	if j.event >= j.trace.Events.Len() {
+		return trace.NoStack
+	}
+	return known(j.trace.Events.Stack.At(j.event))
 }
 
 // overflowJob asks about some steps of a continued run; in the list of all of them the set-up comes first.
@@ -147,7 +198,7 @@ func (j *judge) stackOf(position int) trace.StackID {
 }
 
 // firstCategory returns what a tensor is for in a first step that failed in the optimizer, when its passes are over.
-func (j *judge) firstCategory(tensor int) findings.Category {
+func (j *judge) firstCategory(tensor int, state []trace.StackID) findings.Category {
 	x := j.forecast
 	i := x.Position(tensor)
 	if i < 0 {
@@ -159,7 +210,7 @@ func (j *judge) firstCategory(tensor int) findings.Category {
 		return findings.Parameters
 	case before:
 		return findings.Temporaries
-	case slices.Contains(x.Series.Stacks, stack) && live:
+	case slices.Contains(state, stack) && live:
 		return findings.OptimizerState
 	case live && stack <= trace.EmptyStack:
 		return findings.Gradients

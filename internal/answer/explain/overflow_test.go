@@ -2,12 +2,19 @@ package explain
 
 import (
 	"bytes"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/prognosis"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/generate"
 	"github.com/ashlar-mem/ashlar/internal/run"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
+	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
 
@@ -127,5 +134,119 @@ func TestOverflowOfDeaths(t *testing.T) {
 	t.Logf("%d deaths, %d answered, %d right, %d with too little host memory", asked, answered, right, tooLittle)
 	if 3*answered < 2*asked || 20*right < 17*answered || 20*tooLittle > answered {
 		t.Error("the bars are two thirds, 85 % of these, and 5 % of these")
+	}
+}
+
+// TestOverflowSentence: of all recordings with a failure some get the sentence, and those for a reason.
+func TestOverflowSentence(t *testing.T) {
+	var files []string
+	for _, glob := range []string{"advice/*", "advice/*/*", "variety/*", "snapshots/*-tight-*"} {
+		all, err := filepath.Glob("../../../testdata/" + glob + ".pickle.gz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, all...)
+	}
+	var said []string
+	for _, path := range short.Files(t, files, 40) {
+		r := explainPath(t, path)
+		at := slices.IndexFunc(r.Fixes, func(f Fix) bool { return f.Kind == FixOverflow })
+		if at < 0 {
+			continue
+		}
+		name := strings.TrimSuffix(filepath.Base(path), ".pickle.gz")
+		said = append(said, name)
+		f, o := &r.Fixes[at], r.Fixes[at].Overflow
+		switch {
+		case r.Cause != Capacity && r.Cause != Spike || r.CauseConfidence == Open:
+			t.Errorf("%s: %s, %s", name, r.Cause, r.CauseConfidence)
+		case slices.ContainsFunc(slices.Concat(r.Fixes, r.AfterUpgrade), func(f Fix) bool {
+			return f.Kind != FixOverflow && f.Kind != FixMemory && f.Carries != nil && f.Carries.Kind == prognosis.Steady
+		}):
+			t.Errorf("%s: something else carries it: %+v", name, r.Fixes)
+		case at != 1 || !o.Runs || o.PeakHost == 0 || o.PeakHost > o.HostBytes || len(o.Holders) == 0 || o.ExtraSeconds == nil:
+			t.Errorf("%s: fix %d, %+v", name, at, o)
+		case f.Export != fmt.Sprintf("ASHLAR_CONF=overflow:%dGiB python -m ashlar_mem.ashlar_torch train.py", o.HostBytes>>30):
+			t.Errorf("%s: %s", name, f.Export)
+		case o.Slowdown != nil && o.Slowdown.High > slowest || f.Carries == nil || f.Carries.Kind != prognosis.Steady || f.Carries.RestsOn == "":
+			t.Errorf("%s: %+v, %+v", name, o, f.Carries)
+		case !strings.HasPrefix(f.Detail, "with overflow this job runs, ") || !strings.Contains(f.Detail, f.Carries.RestsOn):
+			t.Errorf("%s: %s", name, f.Detail)
+		}
+	}
+	if want := []string{"adam_wide_mlp", "teacher_fp32", "crowd_image", "adam_first_step"}; !testing.Short() && !slices.Equal(said, want) {
+		t.Errorf("%v, want %v", said, want)
+	}
+}
+
+func explainPath(t testing.TB, path string) *Report {
+	t.Helper()
+	rel := strings.TrimSuffix(strings.TrimPrefix(path, "../../../testdata/"), ".pickle.gz")
+	f, err := snapshot.Open(t.Context(), path, snapshot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := NewCase(-1)
+	if err := c.addSnapshot(t.Context(), f); err != nil {
+		return &Report{} // nothing to explain
+	}
+	r, err := c.Explain(t.Context())
+	if err != nil {
+		t.Fatalf("%s: %v", rel, err)
+	}
+	return r
+}
+
+// TestOverflowTooSlow: nobody waits for more than ten times as long, beside an ordinary step or, where none came to its
+// end, beside the one that failed.
+func TestOverflowTooSlow(t *testing.T) {
+	for _, file := range []string{"advice/shared/adam_first_step", "advice/blind/crowd_image"} {
+		j := judgeOf(t, Input{Run: checked(t, file)})
+		step := j.ordinarySeconds()
+		if first := strings.Contains(file, "first"); first != (step == 0) {
+			t.Fatalf("%s: a step takes %v", file, step)
+		} else if first {
+			step = float64(j.trace.Events.Time.At(j.event)-j.trace.Events.Time.At(j.forecast.Event(j.forecast.Failing()))) / 1e6
+		}
+		for times, want := range map[float64]bool{1.5: false, 9.9: false, 10.1: true, 100: true} {
+			if o := (&whatif.Overflow{ExtraSeconds: &whatif.Range{High: (times - 1) * step}}); j.tooSlow(o) != want {
+				t.Errorf("%s: %v times as long is too slow: %v", file, times, !want)
+			}
+		}
+	}
+}
+
+// TestOverflowHalfWay: what an optimizer still makes is known only if each of its tensors comes to what there are gradients.
+func TestOverflowHalfWay(t *testing.T) {
+	for file, want := range map[string]int{
+		"advice/shared/adam_first_step": 2, // of two series, to their ends
+		"advice/adam_wide_mlp":          2, // complete, and the request is another
+		"advice/ddp_buckets":            0, // the sizes of buckets follow those of parameters, too
+		"advice/shared/big_batch":       0, // not in the optimizer
+	} {
+		if got := judgeOf(t, Input{Run: checked(t, file)}).firstState(); len(got) != want {
+			t.Errorf("%s: %d stacks make state, want %d", file, len(got), want)
+		}
+	}
+}
+
+// TestOverflowLine: settings of the recording stay, but for expandable segments, which the library has anyway.
+func TestOverflowLine(t *testing.T) {
+	j := judgeOf(t, Input{Run: checked(t, "advice/shared/adam_first_step")})
+	for conf, want := range map[string]string{
+		"":                          "ASHLAR_CONF=overflow:8GiB ",
+		"expandable_segments:True":  "ASHLAR_CONF=overflow:8GiB ",
+		"max_split_size_mb:128":     "ASHLAR_CONF=max_split_size_mb:128,overflow:8GiB ",
+		"expandable_segments:False": "ASHLAR_CONF=overflow:8GiB ",
+	} {
+		p := *j.program
+		var err error
+		if p.Settings, err = settings.Parse(conf); err != nil {
+			t.Fatal(err)
+		}
+		j.program = &p
+		if got := j.overflowLine(8 << 30); got != want+"python -m ashlar_mem.ashlar_torch train.py" {
+			t.Errorf("%s: %s", conf, got)
+		}
 	}
 }
