@@ -42,6 +42,11 @@ func oddAddress(t *trace.Trace) func(addr uint64) string {
 	}
 }
 
+// usualAddress reports whether an allocator of any PyTorch may give an address.
+func usualAddress(addr uint64) bool {
+	return addr != 0 && addr>>addressBits == 0 && addr%alloc.MinBlock == 0
+}
+
 // checkAddresses warns of addresses that no allocator of PyTorch gives: the file
 // was made or changed by something else.
 func (f *File) checkAddresses(t *trace.Trace) {
@@ -59,7 +64,7 @@ func (f *File) checkAddresses(t *trace.Trace) {
 		look(t.Segments[i].Address, func() string { return fmt.Sprintf("segment %d", i) })
 	}
 	for i := range t.Events.Len() {
-		if action := t.Events.Action.At(i); action < alloc.ActionOOM {
+		if action := t.Events.Action.At(i); action < alloc.ActionOOM && !usualAddress(t.Events.Addr.At(i)) {
 			look(t.Events.Addr.At(i), func() string { return fmt.Sprintf("event %d, %v", i, action) })
 		}
 	}

@@ -177,6 +177,11 @@ func (b *builder) bits(rec uint8, key trace.StringID, v pickle.Value) (uint64, e
 	if n, ok := v.AsInt(); ok {
 		return uint64(n), nil
 	}
+	return b.anyBits(rec, key, v)
+}
+
+// anyBits is bits of numbers that are large, and of values that are no number.
+func (b *builder) anyBits(rec uint8, key trace.StringID, v pickle.Value) (uint64, error) {
 	if n, ok := b.machine.Bits(v); ok {
 		return n, nil
 	}

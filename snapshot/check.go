@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -44,10 +45,12 @@ func (b *builder) boundEvent(e *trace.Event) error {
 		return nil
 	}
 	if b.moved += e.Size; b.moved > math.MaxInt64 {
-		return fmt.Errorf("events of more than 2^63 bytes together: %s", damaged)
+		return errMoved
 	}
 	return nil
 }
+
+var errMoved = errors.New("events of more than 2^63 bytes together: " + damaged)
 
 // contradictions finds what a file says that cannot be true together. Each kind is
 // told once, with its first case.

@@ -63,8 +63,10 @@ func (b *builder) event(s *shape, pairs []pickle.Value) (pickle.Value, error) {
 		}
 	}
 	if ev.Action < alloc.ActionOOM { // any size may fail
-		if _, err := b.size(recEvent, keySize, size); err != nil {
-			return 0, err
+		if _, ok := size.AsInt(); !ok || ev.Size > maxSize {
+			if _, err := b.size(recEvent, keySize, size); err != nil {
+				return 0, err
+			}
 		}
 	}
 	if err := b.boundEvent(&ev); err != nil {
@@ -88,6 +90,14 @@ const maxText = 1 << 20
 // optionalText returns the value of a field that should be a text. Bytes count
 // as one: that is how they are written back.
 func (b *builder) optionalText(rec uint8, key trace.StringID, v pickle.Value) (trace.StringID, bool, error) {
+	if n, ok := v.AsString(); ok && len(b.long) == 0 { // hardly any file has a long text
+		return trace.StringID(n), true, nil
+	}
+	return b.anyText(rec, key, v)
+}
+
+// anyText is optionalText in files with long texts, and of values that are no text.
+func (b *builder) anyText(rec uint8, key trace.StringID, v pickle.Value) (trace.StringID, bool, error) {
 	n, ok := v.AsString()
 	if !ok {
 		n, ok = v.AsBytes()
@@ -96,7 +106,7 @@ func (b *builder) optionalText(rec uint8, key trace.StringID, v pickle.Value) (t
 		return trace.NoString, false, nil
 	}
 	id := trace.StringID(n)
-	if len(b.long) > 0 && b.long[id] { // hardly any file has one
+	if b.long[id] {
 		return 0, false, tooLong(rec, key, b.strings.Text(id), maxText)
 	}
 	return id, true, nil

@@ -72,15 +72,34 @@ func (e *Events) At(i int) Event {
 
 // Append adds an event.
 func (e *Events) Append(ev Event) {
-	e.Action.Append(ev.Action)
-	e.Addr.Append(ev.Addr)
-	e.Size.Append(ev.Size)
-	e.Stream.Append(e.streamID(ev.Stream))
-	e.Time.Append(ev.Time)
-	e.Stack.Append(ev.Stack)
-	e.Pool.Append(ev.Pool)
-	e.Meta.Append(ev.Meta)
-	e.Compile.Append(ev.Compile)
+	stream := e.streamID(ev.Stream)
+	if !e.Action.put(ev.Action) {
+		e.Action.appendSlowly(ev.Action)
+	}
+	if !e.Addr.put(ev.Addr) {
+		e.Addr.appendSlowly(ev.Addr)
+	}
+	if !e.Size.put(ev.Size) {
+		e.Size.appendSlowly(ev.Size)
+	}
+	if !e.Stream.put(stream) {
+		e.Stream.appendSlowly(stream)
+	}
+	if !e.Time.put(ev.Time) {
+		e.Time.appendSlowly(ev.Time)
+	}
+	if !e.Stack.put(ev.Stack) {
+		e.Stack.appendSlowly(ev.Stack)
+	}
+	if !e.Pool.put(ev.Pool) {
+		e.Pool.appendSlowly(ev.Pool)
+	}
+	if !e.Meta.put(ev.Meta) {
+		e.Meta.appendSlowly(ev.Meta)
+	}
+	if !e.Compile.put(ev.Compile) {
+		e.Compile.appendSlowly(ev.Compile)
+	}
 }
 
 func (e *Events) streamID(stream uint64) uint32 {
