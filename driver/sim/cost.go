@@ -46,6 +46,19 @@ const (
 	hostMakeRate  = (1 << 30) / 0.3
 )
 
+// What moving handles takes, with everything that belongs to it but the wait for the device and the making of the host's pages: 20 GiB
+// in handles of 20 MiB on an H200, tools/bench/gpu/tiers.py --only park.
+const (
+	moveOutRate = 37e9
+	moveInRate  = 54e9
+)
+
+// MoveOutTime estimates how long alloc/tier moves that many bytes to the host.
+func MoveOutTime(bytes uint64) time.Duration { return atRate(bytes, moveOutRate) }
+
+// MoveInTime estimates how long alloc/tier brings that many bytes back to the device.
+func MoveInTime(bytes uint64) time.Duration { return atRate(bytes, moveInRate) }
+
 // HostReadTime estimates how long a kernel reads that many bytes of host memory.
 func HostReadTime(bytes uint64) time.Duration { return atRate(bytes, hostReadRate) }
 

@@ -279,6 +279,37 @@ func TestStackKinds(t *testing.T) {
 	}
 }
 
+// An optimizer is fused if frames of it show that, and none that several kernels do its work.
+func TestFusedOptimizer(t *testing.T) {
+	const file = "/venv/lib/python3.12/site-packages/torch/optim/adam.py:"
+	for _, tt := range []struct {
+		stack []string
+		want  bool
+	}{
+		{[]string{file + "700 _fused_adam", file + "220 step", main}, true},
+		{[]string{file + "500 _multi_tensor_adam", file + "220 step", main}, false},
+		{[]string{file + "700 _fused_adam", file + "400 _single_tensor_adam", main}, false},
+		{[]string{"mine.py:3 _fused_adam", main}, false},
+		{[]string{main}, false},
+	} {
+		a := analyse(t, scenario.Config{}, func(s *scenario.Scenario) { s.Alloc("x", mib, 0, tt.stack...) })
+		if got := a.FusedOptimizer(); got != tt.want {
+			t.Errorf("%v: %v", tt.stack, got)
+		}
+	}
+}
+
+// The optimizer of a step begins with the first that it allocates.
+func TestOptimizerAt(t *testing.T) {
+	a := analyse(t, scenario.Config{Steps: scenario.Annotated}, healthy().run)
+	for i, s := range a.Steps.List {
+		event, ok := a.OptimizerAt(i)
+		if !ok || event <= s.Begin || event >= s.End {
+			t.Errorf("step %d from %d to %d: %d, %v", i, s.Begin, s.End, event, ok)
+		}
+	}
+}
+
 // Modules are seen by the calls of torch.nn.Module, whatever wraps them.
 func TestModules(t *testing.T) {
 	a := analyse(t, scenario.Config{}, func(s *scenario.Scenario) {

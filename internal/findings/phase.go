@@ -119,6 +119,29 @@ func (p *phases) phaseAt(event int, stack trace.StackID) phase {
 	return phaseForward
 }
 
+// OptimizerAt returns the event with which the optimizer of a step begins, by its position in the list of steps; false if the step has none that is known.
+func (a *Analysis) OptimizerAt(step int) (event int, ok bool) {
+	begin := a.phases.optimizer[step]
+	return int(begin), begin != never
+}
+
+// FusedOptimizer reports whether frames show an optimizer with one kernel for all that it does, and none of several. Without such frames nobody knows;
+// PyTorch's default is several.
+func (a *Analysis) FusedOptimizer() bool {
+	fused := false
+	for id := range a.Trace.Stacks.NumFrames() {
+		f := frameOf(a.Trace, trace.FrameID(id))
+		if !strings.HasPrefix(f.BelowTorch(), "optim/") {
+			continue
+		}
+		if strings.HasPrefix(f.Name, "_multi_tensor_") || strings.HasPrefix(f.Name, "_single_tensor_") {
+			return false
+		}
+		fused = fused || strings.HasPrefix(f.Name, "_fused_")
+	}
+	return fused
+}
+
 // inOptimizer reports whether an annotation puts an event into an optimizer.
 func (p *phases) inOptimizer(event int) bool {
 	i, found := slices.BinarySearchFunc(p.ranges, event, func(x span, e int) int { return cmp.Compare(x.begin, e) })

@@ -19,6 +19,10 @@ type Overflow struct {
 	Events []int          // with which steps begin, ascending
 	Cold   func(int) bool // reports whether a tensor is named as seldom used; nil names none
 	Busy   func(int) bool // reports whether one that lives long is named as used much; nil names none
+
+	// Before Fetches, ascending events, what State reports comes home as far as there is room; nil if nothing does.
+	Fetches []int
+	State   func(int) bool
 }
 
 // OverflowOutcome is what became of a run with overflow.
@@ -32,7 +36,7 @@ type OverflowOutcome struct {
 // OverflowStep is what a step finds in the host's memory.
 type OverflowStep struct {
 	Event int           // with which it begins
-	Moves time.Duration // what moving memory takes, in it and at its end, without making pages of the host
+	Moves time.Duration // what moving memory takes, in it and at its end, without making pages of the host and waiting for the device
 	Away  []Away        // what of its tensors lies in the host's memory
 }
 
@@ -41,6 +45,7 @@ type Away struct {
 	Tensor int
 	Bytes  uint64 // of it there
 	Moved  bool   // it was made on the device in this step, and moved when others needed its place
+	Home   bool   // it came home before it was used
 }
 
 // overflowRun is a run over a tier.
@@ -57,7 +62,7 @@ type overflowRun struct {
 	out    *OverflowOutcome
 	made   []Away // those of the current step that were made on the host, or moved there
 	left   map[int]bool
-	moved  uint64 // bytes that were moved out so far
+	moved  tier.Stats // what was moved so far
 }
 
 // RunOverflow makes the calls of the program over a tier: a request that would fail gets host
@@ -118,10 +123,16 @@ func (r *overflowRun) run(ctx context.Context, events []int) (err error) {
 			return context.Cause(ctx)
 		}
 		for len(events) > 0 && int(r.events[i]) >= events[0] {
+			if err := r.fetchUntil(events[0]); err != nil {
+				return err
+			}
 			if err := r.mark(events[0]); err != nil {
 				return err
 			}
 			events = events[1:]
+		}
+		if err := r.fetchUntil(int(r.events[i])); err != nil {
+			return err
 		}
 		if err := r.call(r.Call(i)); err != nil {
 			return err
@@ -131,24 +142,59 @@ func (r *overflowRun) run(ctx context.Context, events []int) (err error) {
 	return nil
 }
 
+// moveTime is what moves take between two statistics.
+func moveTime(now, before tier.Stats) time.Duration {
+	return sim.MoveOutTime(now.BytesOut-before.BytesOut) + sim.MoveInTime(now.BytesIn-before.BytesIn)
+}
+
+// countMoves adds what was moved since the last time to the step.
+func (r *overflowRun) countMoves() {
+	now := r.space.Stats()
+	r.out.Steps[len(r.out.Steps)-1].Moves += moveTime(now, r.moved)
+	r.moved = now
+}
+
 // mark ends a step and begins the next.
 func (r *overflowRun) mark(event int) error {
 	r.closeStep()
-	pages := r.store.HostBytes()
-	report, err := r.store.Step()
-	if err != nil && !errors.Is(err, driver.ErrOutOfMemory) {
+	if _, err := r.store.Step(); err != nil && !errors.Is(err, driver.ErrOutOfMemory) {
 		return err
 	}
-	last := &r.out.Steps[len(r.out.Steps)-1]
-	last.Moves += r.less(report.Time, pages)
+	r.countMoves()
 	r.out.Steps = append(r.out.Steps, OverflowStep{Event: event})
 	return nil
 }
 
-// less takes off what the pages took that were made since the store had so many bytes of the host.
-func (r *overflowRun) less(took time.Duration, pages uint64) time.Duration {
-	now := r.store.HostBytes()
-	return max(0, took-sim.HostMakeTime(now-min(now, pages)))
+// fetchUntil does the fetches up to an event.
+func (r *overflowRun) fetchUntil(event int) error {
+	due := false
+	for len(r.names.Fetches) > 0 && r.names.Fetches[0] <= event {
+		due, r.names.Fetches = true, r.names.Fetches[1:]
+	}
+	if !due || r.store.HostInUse() == 0 {
+		return nil
+	}
+	var addrs []uint64
+	far := map[int]uint64{} // by tensor
+	for tensor, addr := range r.addrs {
+		if addr == 0 || !r.names.State(tensor) {
+			continue
+		}
+		if _, host, _, _ := r.space.Where(addr); host > 0 {
+			addrs = append(addrs, addr)
+			far[tensor] = host
+		}
+	}
+	if _, err := r.space.Fetch(addrs); err != nil {
+		return err
+	}
+	r.countMoves()
+	for tensor, before := range far {
+		if _, host, _, _ := r.space.Where(r.addrs[tensor]); host < before {
+			r.made = append(r.made, Away{Tensor: tensor, Bytes: before - host, Home: true})
+		}
+	}
+	return nil
 }
 
 // closeStep notes what of the live tensors lies on the host.
@@ -204,10 +250,10 @@ func (r *overflowRun) freeLater(tensor int32, stream int) error {
 
 // request asks the engine, and notes the failure that ends the run.
 func (r *overflowRun) request(c Call) (addr uint64, err error) {
-	moves, pages, cost := r.store.Moves(), r.store.HostBytes(), r.device.Cost()
+	moves := r.store.Moves()
 	defer func() {
 		if r.store.Moves() != moves {
-			r.noteMoved(r.less(r.device.Cost()-cost, pages))
+			r.noteMoved()
 		}
 	}()
 	err = r.pools.Route(c.Pool, func() (err error) {
@@ -222,13 +268,11 @@ func (r *overflowRun) request(c Call) (addr uint64, err error) {
 }
 
 // noteMoved notes which tensors of the step a request has moved, if it has moved any memory.
-func (r *overflowRun) noteMoved(took time.Duration) {
-	out := r.space.Stats().BytesOut
-	if out == r.moved {
+func (r *overflowRun) noteMoved() {
+	before := r.moved.BytesOut
+	if r.countMoves(); r.moved.BytesOut == before {
 		return
 	}
-	r.moved = out
-	r.out.Steps[len(r.out.Steps)-1].Moves += took
 	for tensor, addr := range r.addrs {
 		if addr == 0 || r.born[tensor] != int32(len(r.out.Steps)) || r.left[tensor] {
 			continue

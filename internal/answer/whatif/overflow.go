@@ -57,7 +57,7 @@ type passes struct{ reads, writes float64 }
 
 var trafficOf = map[findings.Category]traffic{
 	findings.Parameters:     {passes{3, 1}, passes{10, 2}}, // both passes and the optimizer; convolutions read them again and again
-	findings.OptimizerState: {passes{1, 1}, passes{2, 2}},  // the optimizer alone: together 2.6 to 3 were measured
+	findings.OptimizerState: {passes{1, 1}, passes{2, 2}},  // what did not come home before the optimizer: together 2.6 to 3 were measured
 	findings.Gradients:      {passes{1, 1}, passes{3, 2}},  // the backward pass writes, the optimizer reads
 	findings.Activations:    {passes{2, 1}, passes{4, 1}},  // forward writes and reads, the backward pass reads
 	findings.Temporaries:    {passes{1, 1}, passes{2, 2}},
@@ -71,9 +71,9 @@ var movedTraffic = traffic{passes{1, 0}, passes{3, 0}}
 // frozenTraffic is that of parameters that nobody trains: the passes read them, and no optimizer does.
 var frozenTraffic = traffic{passes{1, 0}, passes{8, 0}}
 
-// slowMoves is how much longer moves in the middle of a step take at most than those that were measured alone: jobs
-// on an H200 moved 17 to 18 GB a second there, the making of host pages left out.
-const slowMoves = 1.7
+// slowMoves is how much longer moves in the middle of a step take at most than those that were measured alone, with the wait for the device: jobs
+// on an H200 moved 17 to 18 GB a second out there, the making of host pages left out.
+const slowMoves = 2.1
 
 func (p passes) time(bytes uint64) time.Duration {
 	return time.Duration(p.reads*float64(sim.HostReadTime(bytes)) + p.writes*float64(sim.HostWriteTime(bytes)))
@@ -81,6 +81,15 @@ func (p passes) time(bytes uint64) time.Duration {
 
 // AskOverflow replays a run with up to host bytes of the host's memory.
 func AskOverflow(ctx context.Context, r *run.Checked, q Question, host uint64) (*Overflow, error) {
+	job, err := overflowJob(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return job.Ask(ctx, q.conditions(recordedSetting(r.Program)), host)
+}
+
+// overflowJob is the job of a recording.
+func overflowJob(ctx context.Context, r *run.Checked) (*OverflowJob, error) {
 	analysis, err := r.Analysis(ctx)
 	if err != nil {
 		return nil, err
@@ -94,16 +103,26 @@ func AskOverflow(ctx context.Context, r *run.Checked, q Question, host uint64) (
 		Program: r.Program, Category: known.Category, Site: known.Site, Counted: settledSteps,
 		StepSeconds: StepSeconds(r.Trace, analysis.Steps.List),
 	}
-	for _, s := range analysis.Steps.List {
+	fused := analysis.FusedOptimizer()
+	for i, s := range analysis.Steps.List {
 		job.Begins = append(job.Begins, s.Begin)
+		if fused {
+			continue
+		}
+		event, ok := analysis.OptimizerAt(i)
+		if !ok {
+			event = s.End
+		}
+		job.Fetches = append(job.Fetches, event)
 	}
-	return job.Ask(ctx, q.conditions(recordedSetting(r.Program)), host)
+	return job, nil
 }
 
 // OverflowJob is a job that may get host memory: its calls, and what is known of them.
 type OverflowJob struct {
 	Program  *replay.Program
 	Begins   []int                                             // the events with which steps begin, ascending
+	Fetches  []int                                             // the events with which optimizers begin that have their state brought home, ascending
 	Category func(tensor int) findings.Category                // what a tensor is for
 	Site     func(tensor int) string                           // the line that allocates it; empty if that is not known
 	Counted  func([]replay.OverflowStep) []replay.OverflowStep // those of all steps that the answer is about
@@ -136,8 +155,9 @@ func (j *OverflowJob) ask(ctx context.Context, c replay.Conditions, host uint64,
 	o, err := j.Program.RunOverflow(ctx, c, replay.Overflow{
 		Host: host, Events: j.Begins,
 		// As ashlar_torch names the optimizer's state, and what it trains.
-		Cold: func(tensor int) bool { return j.Category(tensor) == findings.OptimizerState || frozen(tensor) },
-		Busy: func(tensor int) bool { return j.Category(tensor) == findings.Parameters && !frozen(tensor) },
+		Cold:    func(tensor int) bool { return j.Category(tensor) == findings.OptimizerState || frozen(tensor) },
+		Busy:    func(tensor int) bool { return j.Category(tensor) == findings.Parameters && !frozen(tensor) },
+		Fetches: j.Fetches, State: func(tensor int) bool { return j.Category(tensor) == findings.OptimizerState },
 	})
 	if err != nil {
 		return nil, err
@@ -156,6 +176,8 @@ func (j *OverflowJob) ask(ctx context.Context, c replay.Conditions, host uint64,
 			c := j.Category(a.Tensor)
 			t := trafficOf[c]
 			switch {
+			case a.Home:
+				t = traffic{}
 			case a.Moved:
 				t = movedTraffic
 			case frozen(a.Tensor):

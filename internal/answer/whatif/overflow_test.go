@@ -48,6 +48,34 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
+// TestStateComesHome: state that is brought home before its optimizer is no traffic, is still named among what lies on the host, and
+// costs less than if each kernel had to go for it.
+func TestStateComesHome(t *testing.T) {
+	r := program(t, "overflow/moe_train.pickle.gz")
+	peak, _ := r.Program.PeakLive()
+	q := question(r)
+	q.Limit = GivenLimit(r, peak*9/10)
+	job, err := overflowJob(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func() *Overflow {
+		o, err := job.Ask(t.Context(), q.conditions(recordedSetting(r.Program)), 64<<30)
+		if err != nil || !o.Runs || len(o.Holders) == 0 || o.Holders[0].Category != findings.OptimizerState {
+			t.Fatalf("%+v, %v", o, err)
+		}
+		return o
+	}
+	home := ask()
+	if len(job.Fetches) != len(job.Begins) {
+		t.Errorf("%d steps, %d times state comes home", len(job.Begins), len(job.Fetches))
+	}
+	job.Fetches = nil // as with a fused optimizer
+	if stays := ask(); stays.ExtraSeconds.Low <= home.ExtraSeconds.High || stays.Holders[0].Bytes <= home.Holders[0].Bytes {
+		t.Errorf("%+v and %+v", stays, home)
+	}
+}
+
 func TestNarrow(t *testing.T) {
 	if r := narrow(1.2, 1.5); *r != (Range{1.2, 1.5}) {
 		t.Errorf("%+v", r)
@@ -87,11 +115,11 @@ func TestMeasuredOverflow(t *testing.T) {
 			t.Fatalf("%+v: %+v, %v", c, o, err)
 		}
 		low, high := 1+o.ExtraSeconds.Low/c.Step, 1+o.ExtraSeconds.High/c.Step
-		if low <= c.Slowdown && c.Slowdown <= high && high <= 2*low {
+		good := low <= c.Slowdown && c.Slowdown <= high && high <= 2*low
+		if good {
 			inside++
-		} else {
-			t.Logf("%+v: predicted %.2f to %.2f", c, low, high)
 		}
+		t.Logf("%s under %d: predicted %.2f to %.2f, measured %.2f, inside: %v", c.Workload, c.Limit, low, high, c.Slowdown, good)
 	}
 	if len(cases) != 16 || inside < 12 {
 		t.Errorf("%d of %d are inside of what is predicted", inside, len(cases))
