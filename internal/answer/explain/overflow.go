@@ -155,6 +155,7 @@ func (j *judge) requestStack() trace.StackID {
 func overflowJob(c *prognosis.Continued, category func(int) findings.Category, site func(int) string, from, to int, seconds float64) *whatif.OverflowJob {
 	return &whatif.OverflowJob{
 		Program: c.Program, Begins: c.Begins, StepSeconds: seconds,
+		Fetches: c.Begins, // a continued run does not say where the optimizer begins, which ends the step
 		Category: func(tensor int) findings.Category {
 			if tensor = c.Like(tensor); tensor < 0 {
 				return findings.Temporaries
