@@ -67,6 +67,7 @@ func (f *flow) nested(open byte) (Value, error) {
 		v.Kind, end = Map, '}'
 	}
 	f.text = f.text[1:]
+	var keys seen
 	for {
 		switch f.next() {
 		case 0:
@@ -90,10 +91,10 @@ func (f *flow) nested(open byte) (Value, error) {
 		if e.Value, err = f.value(); err != nil {
 			return v, err
 		}
-		if _, twice := v.Get(e.Key); twice {
-			return v, f.wrong("%q is given twice", e.Key)
-		}
 		if v.Kind == Map {
+			if keys.twice(e.Key) {
+				return v, f.wrong("%q is given twice", e.Key)
+			}
 			v.Entries = append(v.Entries, e)
 		} else {
 			v.Items = append(v.Items, e.Value)
@@ -117,7 +118,7 @@ func (f *flow) scalar() (Value, error) {
 		if end < 0 {
 			return Value{}, f.wrong("a quote is not closed on its line")
 		}
-		s, err := f.parser.unquote(f.text[:end+1])
+		s, err := unquote(f.text[:end+1], f.line)
 		f.text = f.text[end+1:]
 		return Value{Kind: Scalar, Line: f.line, Text: s, Quoted: true}, err
 	case '&', '*', '!':

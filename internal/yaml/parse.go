@@ -124,7 +124,7 @@ func (p *parser) list(indent, depth int) (Value, error) {
 		switch _, _, isKey, _ := p.key(rest); {
 		case rest == "":
 			p.at++
-			item, err = p.under(indent, l.number, depth)
+			item, err = p.under(indent, indent+1, l.number, depth)
 		case isKey || isItem(rest): // a mapping or list that begins behind the dash
 			l.indent += len(l.text) - len(rest)
 			l.text = rest
@@ -151,6 +151,7 @@ func (p *parser) aligned(indent int) error {
 
 func (p *parser) mapping(indent, depth int) (Value, error) {
 	v := Value{Kind: Map, Line: p.lines[p.at].number}
+	var keys seen
 	for p.more() && p.lines[p.at].indent == indent && !isItem(p.lines[p.at].text) {
 		l := p.lines[p.at]
 		key, rest, ok, err := p.key(l.text)
@@ -163,13 +164,13 @@ func (p *parser) mapping(indent, depth int) (Value, error) {
 		if !ok {
 			return v, p.wrong("%.40q is no key: write key: value", l.text)
 		}
-		if _, twice := v.Get(key); twice {
+		if keys.twice(key) {
 			return v, p.wrong("%q is given twice", key)
 		}
 		e := Entry{Key: key, Line: l.number}
 		p.at++
 		if rest == "" {
-			e.Value, err = p.under(indent, l.number, depth)
+			e.Value, err = p.under(indent, indent, l.number, depth)
 		} else {
 			e.Value, err = p.scalar(rest, l.number, indent, depth)
 		}
@@ -181,11 +182,11 @@ func (p *parser) mapping(indent, depth int) (Value, error) {
 	return v, p.aligned(indent)
 }
 
-// under reads the value below a key or a dash that has none on its line. A list
-// may stand as far left as its key.
-func (p *parser) under(indent, number, depth int) (Value, error) {
+// under reads the value below a key or a dash that has none on its line: further right, or a list that begins at list or behind it, as a
+// list may stand as far left as its key.
+func (p *parser) under(indent, list, number, depth int) (Value, error) {
 	if p.more() {
-		if l := p.lines[p.at]; l.indent > indent || l.indent == indent && isItem(l.text) {
+		if l := p.lines[p.at]; l.indent > indent || l.indent >= list && isItem(l.text) {
 			return p.block(l.indent, depth+1)
 		}
 	}
@@ -206,7 +207,7 @@ func (p *parser) key(text string) (key, rest string, ok bool, err error) {
 		if !ok || rest != "" && rest[0] != ' ' {
 			return "", "", false, nil
 		}
-		key, err = p.unquote(text[:end+1])
+		key, err = unquote(text[:end+1], p.lines[p.at].number)
 		return key, strings.TrimSpace(rest), true, err
 	}
 	at := strings.Index(text, ": ")
@@ -240,14 +241,14 @@ func closing(text string) int {
 	return -1
 }
 
-func (p *parser) unquote(text string) (string, error) {
+// unquote reads a text in quotes on a line.
+func unquote(text string, number int) (string, error) {
 	if text[0] == '\'' {
 		return strings.ReplaceAll(text[1:len(text)-1], "''", "'"), nil
 	}
 	var s string
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		p.at = max(p.at-1, 0)
-		return "", p.wrong("%.40s is no text in quotes that can be read", text)
+		return "", &Error{number, fmt.Sprintf("%.40s is no text in quotes that can be read", text)}
 	}
 	return s, nil
 }
@@ -273,7 +274,7 @@ func (p *parser) scalar(text string, number, indent, depth int) (Value, error) {
 		if end != len(text)-1 {
 			return wrong("%.20q stands behind a text in quotes", text[end+1:])
 		}
-		s, err := p.unquote(text)
+		s, err := unquote(text, number)
 		return Value{Kind: Scalar, Line: number, Text: s, Quoted: true}, err
 	case '@', '`', '%':
 		return wrong("%.20q begins with a character that YAML reserves: put it in quotes", text)
@@ -281,11 +282,12 @@ func (p *parser) scalar(text string, number, indent, depth int) (Value, error) {
 	if strings.Contains(text, ": ") {
 		return wrong("%.40q has a colon: put it in quotes", text)
 	}
+	words := []string{text}
 	for p.more() && p.lines[p.at].indent > indent { // a plain text may go on
-		text += " " + p.lines[p.at].text
+		words = append(words, p.lines[p.at].text)
 		p.at++
 	}
-	return plain(text, number), nil
+	return plain(strings.Join(words, " "), number), nil
 }
 
 // plain is a word without quotes.

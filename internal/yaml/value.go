@@ -37,6 +37,19 @@ type Entry struct {
 	Value Value
 }
 
+// seen are the keys of a mapping so far.
+type seen map[string]struct{}
+
+// twice notes a key and reports whether it was there.
+func (s *seen) twice(key string) bool {
+	if *s == nil {
+		*s = seen{}
+	}
+	_, was := (*s)[key]
+	(*s)[key] = struct{}{}
+	return was
+}
+
 // Get returns the value of a key.
 func (v *Value) Get(key string) (Value, bool) {
 	for _, e := range v.Entries {
@@ -74,10 +87,16 @@ func ParseJSON(data []byte) (Value, error) {
 type jsonReader struct {
 	data    []byte
 	decoder *json.Decoder
+
+	counted, lines int // bytes whose line ends were counted, and how many there were
 }
 
+// line returns the line that the decoder has come to.
 func (j *jsonReader) line() int {
-	return 1 + bytes.Count(j.data[:min(int(j.decoder.InputOffset()), len(j.data))], []byte("\n"))
+	to := min(int(j.decoder.InputOffset()), len(j.data))
+	j.lines += bytes.Count(j.data[j.counted:to], []byte("\n"))
+	j.counted = to
+	return 1 + j.lines
 }
 
 func (j *jsonReader) wrong(why string) error { return &Error{j.line(), why} }
@@ -122,6 +141,7 @@ func (j *jsonReader) nested(v Value, open json.Delim, depth int) (Value, error) 
 	if v.Kind = List; open == '{' {
 		v.Kind = Map
 	}
+	var keys seen
 	for j.decoder.More() {
 		var e Entry
 		if v.Kind == Map {
@@ -140,7 +160,7 @@ func (j *jsonReader) nested(v Value, open json.Delim, depth int) (Value, error) 
 			v.Items = append(v.Items, e.Value)
 			continue
 		}
-		if _, twice := v.Get(e.Key); twice {
+		if keys.twice(e.Key) {
 			return v, &Error{e.Line, fmt.Sprintf("%q is given twice", e.Key)}
 		}
 		v.Entries = append(v.Entries, e)

@@ -76,6 +76,9 @@ func TestParseRefuses(t *testing.T) {
 		{"a:\n    b: 1\n  c: 2", "line 3: "},
 		{"a: 1\nword\n", "line 2: \"word\" is no key"},
 		{"a: @x", "put it in quotes"},
+		{"a: 1\nb: \"\\u00\"", "line 2: \"\\u00\" is no text in quotes"},
+		{"- a\n- \"\\u00\" : x\n- b", "line 2: \"\\u00\" is no text in quotes"},
+		{"a:\n- [1, \"\\u00\"]", "line 2: \"\\u00\" is no text in quotes"},
 		{strings.Repeat("[", 300), "nested too deep"},
 		{strings.Repeat("- ", 300) + "x", "nested too deep"},
 	} {
@@ -98,6 +101,14 @@ func TestParseJSON(t *testing.T) {
 		if _, err := ParseJSON([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: %v, want %q", text, err, want)
 		}
+	}
+}
+
+// TestEmptyItems: a dash without anything is an empty item, not a list of those below it.
+func TestEmptyItems(t *testing.T) {
+	v, err := Parse([]byte("a:\n-\n-\n- 1\n-\n  - 2\n"))
+	if got := show(v); err != nil || got != "{a=[null null 1 [2]]}" {
+		t.Errorf("%s, %v", got, err)
 	}
 }
 
