@@ -108,9 +108,11 @@ race-all:
 		set -ex; export CGO_ENABLED=1; $(GO) test -vet=off -race -timeout 2h ./...; $(GO) -C tools test -vet=off -race -timeout 2h ./...; \
 	else echo "race: left out, there is no C compiler"; fi
 
-# The C side of libashlar.so under the compiler's sanitizers: threads, addresses, undefined behaviour.
+# The C side of libashlar.so by itself under the compiler's sanitizers: threads, addresses, undefined behaviour. Then the
+# tests of the whole library, whose C and C++, the programs that call it and the stand-ins for PyTorch and CUDA are compiled with the last two.
 sanitize:
 	CGO_ENABLED=1 $(GO) test ./cmd/libashlar -run TestSanitizers -count 1 -v
+	CGO_ENABLED=1 ASHLAR_SANITIZE=address,undefined $(GO) test ./cmd/libashlar -count 1
 
 # The invariants of the engine are checked after every operation, and tensors of
 # a plan that are gone are spoilt.

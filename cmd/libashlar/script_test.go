@@ -40,8 +40,8 @@ func program(t *testing.T, name string) string {
 			return "", err
 		}
 		out := filepath.Join(dir, "program")
-		text, err := exec.Command(compiler, "-O1", "-Wall", "-Wextra", "-Werror", "-o", out,
-			filepath.Join("testdata/check", name), "-ldl", "-pthread").CombinedOutput()
+		flags := append(sanitizers(), "-O1", "-Wall", "-Wextra", "-Werror", "-o", out, filepath.Join("testdata/check", name), "-ldl", "-pthread")
+		text, err := exec.Command(compiler, flags...).CombinedOutput()
 		if err != nil {
 			return "", fmt.Errorf("%s %s: %w\n%s", compiler, name, err, text)
 		}
@@ -62,7 +62,8 @@ func run(t *testing.T, name, input string, env ...string) (stdout, stderr string
 	t.Helper()
 	library := shimLibrary(t)
 	cmd := exec.Command(program(t, name), library)
-	cmd.Env = append([]string{driverVariable + "=sim", "PATH=" + os.Getenv("PATH")}, env...)
+	// For sanitizers, what only Go's memory points at would be lost.
+	cmd.Env = append([]string{driverVariable + "=sim", "PATH=" + os.Getenv("PATH"), "ASAN_OPTIONS=detect_leaks=0"}, env...)
 	cmd.Stdin = strings.NewReader(input)
 	var out, complaints strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &complaints

@@ -34,16 +34,30 @@ var builtLibrary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "libashlar.so")
-	if text, err := exec.Command("go", "build", "-buildmode=c-shared", "-o", path, ".").CombinedOutput(); err != nil {
+	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-o", path, ".")
+	if flags := strings.Join(sanitizers(), " "); flags != "" {
+		cmd.Env = append(os.Environ(), "CGO_CFLAGS=-O1 "+flags, "CGO_CXXFLAGS=-O1 "+flags, "CGO_LDFLAGS="+flags)
+	}
+	if text, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, text)
 	}
 	return path, nil
 })
 
+// sanitizers are the flags by which a compiler checks the library's C and C++ and the programs that call it, if
+// ASHLAR_SANITIZE names some, such as address,undefined. Go is left as it is.
+func sanitizers() []string {
+	kinds := os.Getenv("ASHLAR_SANITIZE")
+	if kinds == "" {
+		return nil
+	}
+	return []string{"-fsanitize=" + kinds, "-fno-sanitize-recover=all", "-g"}
+}
+
 // compileStandin builds a C++ program or library of testdata/standin.
 func compileStandin(t *testing.T, out string, args ...string) {
 	t.Helper()
-	args = append([]string{"-std=c++17", "-Wall", "-Wextra", "-Werror", "-o", out}, args...)
+	args = slices.Concat(sanitizers(), []string{"-std=c++17", "-Wall", "-Wextra", "-Werror", "-o", out}, args)
 	if text, err := exec.Command("g++", args...).CombinedOutput(); err != nil {
 		t.Fatalf("g++ %s: %v\n%s", strings.Join(args, " "), err, text)
 	}

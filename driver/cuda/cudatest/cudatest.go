@@ -65,6 +65,9 @@ var compile = sync.OnceValues(func() ([]byte, error) {
 	// Without -Bsymbolic a function of the program could take the place of one
 	// of the library's own.
 	args := append([]string{"-shared", "-fPIC", "-O1", "-std=gnu11", "-pthread", "-Wl,-Bsymbolic", "-o", path}, files...)
+	if kinds := os.Getenv("ASHLAR_SANITIZE"); kinds != "" { // for programs that have the same
+		args = append(args, "-fsanitize="+kinds, "-fno-sanitize-recover=all", "-g")
+	}
 	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%s %s: %w\n%s", cc, strings.Join(args, " "), err, out)
 	}
