@@ -323,7 +323,7 @@ func (p *Prognosis) Under(ctx context.Context, c replay.Conditions) (Carries, er
 	for done < len(p.chain.ends) && o.First.Event > p.chain.ends[done] {
 		done++
 	}
-	if done == 0 || p.grows() > 0 {
+	if done == 0 || p.Grows() > 0 {
 		return p.dies(done), nil
 	}
 	return Carries{Kind: Step, RestsOn: p.restsOn()}, nil
@@ -354,9 +354,6 @@ func room(c *replay.Conditions) uint64 {
 // far is how many times the recorded steps are more than a recording can tell
 // about: kept numbers of a few bytes end no job.
 const far = 100
-
-// grows returns what each step adds.
-func (p *Prognosis) grows() uint64 { return max(p.KeptPerStep, p.Growth) }
 
 // Least returns what the smallest of the further steps needs; 0 if there is none.
 func (p *Prognosis) Least() uint64 {
@@ -393,7 +390,7 @@ func (p *Prognosis) Rose(from int) (live, all int) {
 
 // lasts extrapolates a run that gets through the whole chain.
 func (p *Prognosis) lasts(peak, limit uint64) Carries {
-	grows := p.grows()
+	grows := p.Grows()
 	if grows == 0 {
 		return Carries{Kind: Steady, RestsOn: p.restsOn()}
 	}
@@ -408,11 +405,8 @@ func (p *Prognosis) lasts(peak, limit uint64) Carries {
 	return Carries{Kind: Steps, Steps: &n, RestsOn: p.restsOn()}
 }
 
-// Endless reports whether a run that gets through the whole chain with some memory at most goes on and on with as much as
-// there is.
-func (p *Prognosis) Endless(peak, there uint64) bool {
-	return p.lasts(peak, there).Kind == Steady
-}
+// Grows returns what each step adds.
+func (p *Prognosis) Grows() uint64 { return max(p.KeptPerStep, p.Growth) }
 
 func (p *Prognosis) dies(after int) Carries {
 	return Carries{Kind: Steps, Steps: &after, RestsOn: p.restsOn()}

@@ -18,6 +18,12 @@ import (
 // A job that needs more than there is, and that nothing else carries to its end, runs with overflow of libashlar.so:
 // more slowly. How much so is asked of the continued run, of which whatif says it for a complete one.
 
+// endless is how many steps have to find room in the least host memory that is proposed: a job that leaks dies of it later.
+const endless = 10_000
+
+// leastHost is the least host memory that is proposed.
+const leastHost = 4 << 30
+
 // slowest is how many times longer a step may take with overflow: nobody waits for more.
 const slowest = 10
 
@@ -30,6 +36,7 @@ func (j *judge) overflow() error {
 	switch {
 	case r.Cause != Capacity && r.Cause != Spike || r.CauseConfidence == Open || !j.known || !j.endsThere(),
 		slices.ContainsFunc(r.Fixes, carries) || slices.ContainsFunc(r.AfterUpgrade, carries),
+		endless*j.forecast.Grows() > leastHost,
 		j.trace.Platform != "" || !r.SelfCheck.Complete || !j.Full && j.program.Len() > many:
 		return nil
 	}
@@ -233,7 +240,7 @@ func (j *judge) askOverflow(jobs []*whatif.OverflowJob) (*whatif.Overflow, error
 	}
 	missing := j.need() - min(j.need(), least)
 	// Nothing is taken before it is needed, and a later step may be larger.
-	host := uint64(4) << 30
+	host := uint64(leastHost)
 	for host < 4*missing {
 		host *= 2
 	}
@@ -243,7 +250,7 @@ func (j *judge) askOverflow(jobs []*whatif.OverflowJob) (*whatif.Overflow, error
 		if err != nil || o == nil {
 			return nil, err
 		}
-		if o.Runs && j.forecast.Endless(least+o.PeakHost, least+host) {
+		if o.Runs {
 			return o, nil
 		}
 		host *= 2

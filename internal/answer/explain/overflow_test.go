@@ -250,3 +250,24 @@ func TestOverflowLine(t *testing.T) {
 		}
 	}
 }
+
+// TestOverflowOfLeaks: a job that leaves memory behind fills the host's, too, also where it died before its leak was clear.
+func TestOverflowOfLeaks(t *testing.T) {
+	whole := checked(t, "snapshots/leak_graph-default")
+	peak, _ := whole.Program.PeakLive()
+	for share := 0.7; share < 0.99; share += 0.05 {
+		c := killed(t, whole, uint64(share*float64(peak)))
+		if c == nil {
+			continue
+		}
+		r, err := FromSnapshot(t.Context(), Input{Run: c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range r.Fixes {
+			if f.Kind == FixOverflow {
+				t.Errorf("under %.2f of its peak: %s, %s", share, r.Cause, f.Detail)
+			}
+		}
+	}
+}
