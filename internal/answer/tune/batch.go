@@ -83,10 +83,14 @@ func (b *Batch) on(ctx context.Context, c *course, workers int, done func()) []T
 // one tries settings on the recording. An error is of the context, or says that
 // the device refuses the settings.
 func (b *Batch) one(ctx context.Context, t *track, s settings.Settings) (Trial, error) {
-	high := uint64(0)
+	high, first := uint64(0), false
 	if b.Goal == SmallestLimit && b.High != nil {
-		// Most settings end here, and a run that fails is no whole run.
+		// Most settings fail under one of two limits, and a run that fails is no whole
+		// run: it fails sooner under the lower one.
 		high = *b.High
+		first = t.limit == 0 || high < t.limit
+	}
+	if first {
 		if ok, err := t.suffices(ctx, s, high); !ok || err != nil {
 			return Trial{}, err
 		}
@@ -94,6 +98,11 @@ func (b *Batch) one(ctx context.Context, t *track, s settings.Settings) (Trial, 
 	f, err := t.try(ctx, s, b.Most)
 	if err != nil || f.fails || f.warm.Time > b.Busy {
 		return Trial{}, err
+	}
+	if high > 0 && !first {
+		if ok, err := t.suffices(ctx, s, high); !ok || err != nil {
+			return Trial{}, err
+		}
 	}
 	out := Trial{Peak: f.peak, Warm: f.warm}
 	if b.Goal != SmallestLimit {
