@@ -208,6 +208,11 @@ func (o *watchOptions) options(rules []*watch.Rule, log func(string)) watch.Opti
 func (o *watchOptions) runOnce(ctx context.Context, std stdio, rules []*watch.Rule) error {
 	st, err := askState(ctx, o.listen)
 	if err != nil || o.store.hub != "" || o.store.dir != "" {
+		if dir := o.store.dir; dir != "" {
+			if info, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) || err == nil && info.IsDir() && !hub.Exists(dir) {
+				return failure{fmt.Errorf("there is no store in %s: check --dir", dir)} // who only looks makes none
+			}
+		}
 		h, err := o.store.open(ctx, hub.Options{})
 		if err != nil {
 			return failure{err}

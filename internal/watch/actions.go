@@ -320,6 +320,27 @@ func (s *Server) actionOf(id string) (*Alarm, *Action) {
 	return a, &a.Actions[n]
 }
 
+// askAgain takes a job as one that sends here. If it has not before, it is asked for what a
+// server that is gone had asked it for. The server is locked.
+func (s *Server) askAgain(one *session) {
+	if one.mine {
+		return
+	}
+	one.mine = true
+	for _, a := range s.alarms {
+		if a.Session != one.hello.Session || a.AtHub {
+			continue
+		}
+		for i, do := range a.Actions {
+			again := ask{fmt.Sprintf("%s/%d", a.ID, i), do.Action, time.UnixMicro(do.TimeUS)}
+			known := slices.ContainsFunc(one.asks, func(k ask) bool { return k.ID == again.ID })
+			if do.Result == "" && !known && slices.Contains(one.hello.Allow, do.Action) {
+				one.asks = append(one.asks, again)
+			}
+		}
+	}
+}
+
 // giveUp takes back asks that nobody will answer any more, and returns their alarms.
 // The server is locked.
 func (s *Server) giveUp(one *session, now time.Time) (alarms []*Alarm) {

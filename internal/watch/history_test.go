@@ -11,9 +11,9 @@ import (
 func addHours(t *testing.T, s *Server, c *clock, session string, from, hours int) (to int) {
 	t.Helper()
 	for to = from; to < from+hours*3600; {
-		var list []map[string]*float64
+		var list []numbers
 		for range 120 {
-			sample := map[string]*float64{}
+			sample := numbers{}
 			for name, v := range sampleOf(c, to+1) {
 				f := float64(v)
 				sample[name] = &f

@@ -167,11 +167,40 @@ func validSession(s string) bool {
 
 // samples is the body of POST /v1/samples.
 type samples struct {
-	V       int                   `json:"v"`
-	Session string                `json:"session"`
-	Samples []map[string]*float64 `json:"samples"`
-	Lost    int64                 `json:"lost"` // that the job could not keep
-	End     bool                  `json:"end"`  // the job ends
+	V       int       `json:"v"`
+	Session string    `json:"session"`
+	Samples []numbers `json:"samples"`
+	Lost    int64     `json:"lost"` // that the job could not keep
+	End     bool      `json:"end"`  // the job ends
+}
+
+// numbers is a sample as it comes. What should be a number and is none is NaN, so
+// that it is refused without the samples beside it.
+type numbers map[string]*float64
+
+func (n *numbers) UnmarshalJSON(data []byte) error {
+	var all map[string]*float64
+	if json.Unmarshal(data, &all) == nil {
+		*n = all
+		return nil
+	}
+	var fields map[string]json.RawMessage
+	*n = numbers{}
+	if json.Unmarshal(data, &fields) != nil {
+		return nil // no object: it has no seq, and is refused
+	}
+	for name, text := range fields {
+		var v *float64
+		if json.Unmarshal(text, &v) != nil {
+			wrong := math.NaN()
+			if name != "gpu" && !slices.Contains(Names[:], name) {
+				wrong = 0 // of a later version
+			}
+			v = &wrong
+		}
+		(*n)[name] = v
+	}
+	return nil
 }
 
 func parseSamples(body []byte) (samples, error) {
@@ -187,7 +216,7 @@ func parseSamples(body []byte) (samples, error) {
 
 // row reads a sample. It reports whether there were fields that only a later
 // version knows.
-func row(from map[string]*float64) (r Row, later bool, err error) {
+func row(from numbers) (r Row, later bool, err error) {
 	r.GPU = unknown
 	for i := range r.V {
 		r.V[i] = unknown

@@ -191,7 +191,8 @@ func (s *Server) greet(ctx context.Context, h Hello) (int64, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one.hello, one.seen, one.mine = h, s.opts.Now(), true
+	one.hello, one.seen = h, s.opts.Now()
+	s.askAgain(one)
 	return one.stored, nil
 }
 
@@ -220,7 +221,7 @@ func (s *Server) add(ctx context.Context, body samples) (reply, error) {
 	now := s.opts.Now()
 	var changes []change
 	s.mu.Lock()
-	one.mine = true
+	s.askAgain(one)
 	for _, r := range rows {
 		changes = append(changes, s.take(one, r, now)...)
 	}

@@ -224,7 +224,7 @@ func TestBounds(t *testing.T) {
 		note string
 	}{
 		{"no JSON", "{", 400, "1 requests were refused"},
-		{"wrong types", `{"v":1,"session":"session-1","samples":[{"seq":"x"}]}`, 400, "2 requests were refused"},
+		{"wrong types", `{"v":1,"session":"session-1","samples":{"seq":"x"}}`, 400, "2 requests were refused"},
 		{"a million zeros", `{"v":` + strings.Repeat(" ", maxBody) + `1}`, 413, "3 requests were refused"},
 		{"no session", `{"v":1,"session":"a.b.*","samples":[]}`, 400, "4 requests were refused"},
 		{"negative", one(map[string]any{"allocated": -1}), 200, "1 samples were refused"},
@@ -322,6 +322,61 @@ func TestAsk(t *testing.T) {
 	list := s.Status().Alarms
 	if len(list) != 2 || list[0].ClearedUS == nil || list[1].Actions[1].Result != "left out: the last one was 0 s ago" {
 		t.Errorf("alarms: %+v", list)
+	}
+}
+
+// What a job was asked for and has not done, a server that was started again asks for, too; once.
+func TestAskAfterRestart(t *testing.T) {
+	c, h := newClock(), newTestHub(t, t.TempDir())
+	const rules = "oom: num_ooms > 0 clear 0 -> log, snapshot, empty_cache"
+	s := newTestServer(t, h, c, rules)
+	hello(t, s, testSession, 0)
+	bad := sampleOf(c, 1)
+	bad["num_ooms"] = 1
+	call(t, s, "/v1/samples", map[string]any{"v": 1, "session": testSession, "samples": []any{bad}})
+	asked := func() (ids []string) {
+		t.Helper()
+		_, answer := call(t, s, "/v1/samples", map[string]any{"v": 1, "session": testSession, "samples": []any{}})
+		list, _ := answer["ask"].([]any)
+		for _, a := range list {
+			ids = append(ids, a.(map[string]any)["id"].(string))
+		}
+		return ids
+	}
+	before := asked()
+	for range 2 {
+		s = newTestServer(t, h, c, rules)
+		for range 2 {
+			if again := asked(); len(before) != 1 || len(again) != 1 || again[0] != before[0] {
+				t.Fatalf("asked for %v, then for %v", before, again)
+			}
+		}
+	}
+	if code, answer := call(t, s, "/v1/result", result{V: 1, Session: testSession, ID: before[0], Result: "no room"}); code != http.StatusOK {
+		t.Fatalf("%d %v", code, answer)
+	}
+	s = newTestServer(t, h, c, rules)
+	if again := asked(); len(again) != 0 {
+		t.Errorf("asked for %v although it is done", again)
+	}
+}
+
+// A text in the place of a number refuses its sample alone, and one of a later version is left out.
+func TestTextInSample(t *testing.T) {
+	c, h := newClock(), newTestHub(t, t.TempDir())
+	s := newTestServer(t, h, c, DefaultRules)
+	hello(t, s, testSession, 0)
+	at := c.now().UnixMicro()
+	body := fmt.Sprintf(`{"v": 1, "session": %q, "samples": [{"seq": 1, "time_us": %[2]d, "gpu": 0}, {"seq": 2, "time_us": %[2]d, "allocated": "many"}, 5, "x", [],
+		{"seq": 3, "time_us": %[2]d, "gpu": 0, "words": "of later", "more": {"a": [1]}}, {"seq": "4", "time_us": %[2]d}, {"seq": 5, "time_us": %[2]d, "gpu": "0"}, {"seq": 6, "time_us": %[2]d}]}`, testSession, at)
+	if code, answer := call(t, s, "/v1/samples", body); code != http.StatusOK || answer["stored"] != 6.0 {
+		t.Fatalf("%d %v", code, answer)
+	}
+	if got := fmt.Sprint(seqs(t, s.store, testSession)); got != "[1 3 6]" {
+		t.Errorf("stored %s", got)
+	}
+	if s.counts.refused != 6 || s.counts.later != 1 || s.counts.requests != 0 {
+		t.Errorf("counts: %+v", s.counts)
 	}
 }
 

@@ -164,7 +164,7 @@ func (c *counts) notes() []string {
 		}
 	}
 	add(c.requests, "requests were refused: they are not what docs/watch.md describes")
-	add(c.refused, "samples were refused: numbers were negative, too large, not whole, or missing")
+	add(c.refused, "samples were refused: numbers were negative, too large, not whole, no numbers, or missing")
 	add(c.later, "samples have fields that only a later version of ashlar knows")
 	add(c.jumps, "samples had a time more than an hour from this machine's clock: they were given the time at which they came")
 	if c.shrunk {
