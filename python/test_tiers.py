@@ -68,6 +68,7 @@ class TestTiers(JobCase):
     def run_job(self, text, memory=512, stderr=None, **environment):
         environment = dict(dict(ASHLAR_DRIVER="cuda", ASHLAR_LIBCUDA=driver(), ASHLAR_LIBNVML=driver(), FAKECUDA_CONTEXT="0",
                                 FAKECUDA_MEMORY=str(memory * MIB)), **environment)
+        environment["ASHLAR_CONF"] = "region_page:20MiB," + environment.get("ASHLAR_CONF", "tiers:True")
         text = START + textwrap.dedent(text)
         if stderr is None:
             return self.job(text, **environment)

@@ -97,6 +97,7 @@
 //	tiers:False           memory stays on the device: no regions, nothing is parked
 //	overflow:64GiB        requests that would fail get up to so much of the host's memory
 //	host_limit:32GiB      so much of it is taken at most; half of what is available if it is not set
+//	region_page:20MiB     the size of a region's pages; 120 MiB if it is not set
 //	history:N             record the newest N events from the start
 //	oom_snapshot:PATH     write a snapshot at the first out-of-memory error;
 //	                      %p is the process, %d the device

@@ -160,6 +160,8 @@ func TestReadConfig(t *testing.T) {
 			name: "tiers", env: []string{"ASHLAR_CONF=overflow:64GiB,host_limit:1GiB,tiers:False"},
 			want: "expandable_segments:True,tiers:False,overflow:68719476736,host_limit:1073741824", from: "ASHLAR_CONF",
 		},
+		{name: "pages", env: []string{"ASHLAR_CONF=region_page:20MiB"}, want: "expandable_segments:True,region_page:20971520", from: "ASHLAR_CONF"},
+		{name: "odd page", env: []string{"ASHLAR_CONF=region_page:21MiB"}, from: "ASHLAR_CONF", err: `"region_page": "21MiB" is not allowed; allowed: a multiple of 2MiB`},
 		{name: "bad overflow", env: []string{"ASHLAR_CONF=overflow:much"}, from: "ASHLAR_CONF", err: `"overflow": "much" is not allowed; allowed: a size of host memory`},
 		{name: "unknown", env: []string{"ASHLAR_CONF=frontcache:True"}, from: "ASHLAR_CONF", err: `"frontcache"`},
 		{name: "bad value", env: []string{"ASHLAR_CONF=history:many"}, from: "ASHLAR_CONF", err: `"history": "many" is not allowed; allowed: a whole number`},

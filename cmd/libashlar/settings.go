@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
 )
@@ -30,6 +32,7 @@ type ownSettings struct {
 	tiers       bool   // tiers: memory can be moved to the host
 	overflow    uint64 // overflow: bytes of the host for requests that would fail; 0 for none
 	hostLimit   uint64 // host_limit: bytes of the host that are taken at most; 0 for half of what it has
+	regionPage  uint64 // region_page: bytes of a page of a region; 0 for regionPage
 	history     int    // history: events to record from the start; 0 for none
 	oomSnapshot string // oom_snapshot: where to write a snapshot at the first out-of-memory error
 }
@@ -54,6 +57,11 @@ func (o *ownSettings) keys() []settings.Key {
 			n, err := units.ParseMemory(v)
 			o.hostLimit = n
 			return err == nil
+		}},
+		{Name: "region_page", Allowed: "a multiple of 2MiB, of 12MiB at least, such as 20MiB; 0 for 120MiB", Set: func(v string) bool {
+			n, err := units.ParseMemory(v)
+			o.regionPage = n
+			return err == nil && n%alloc.SmallSegment == 0 && (n == 0 || n >= 12<<20)
 		}},
 		{Name: "history", Allowed: "a whole number of events, 0 for none", Set: func(v string) bool {
 			n, err := strconv.Atoi(v)
@@ -150,6 +158,9 @@ func (c *config) text() string {
 	if c.own.hostLimit > 0 {
 		fields = append(fields, "host_limit:"+strconv.FormatUint(c.own.hostLimit, 10))
 	}
+	if c.own.regionPage > 0 {
+		fields = append(fields, "region_page:"+strconv.FormatUint(c.own.regionPage, 10))
+	}
 	if c.own.history > 0 {
 		fields = append(fields, "history:"+strconv.Itoa(c.own.history))
 	}
@@ -176,6 +187,7 @@ type settingsJSON struct {
 	Tiers                      bool       `json:"tiers"`
 	OverflowBytes              uint64     `json:"overflow_bytes"`
 	HostLimitBytes             uint64     `json:"host_limit_bytes"`
+	RegionPageBytes            uint64     `json:"region_page_bytes"`
 	History                    int        `json:"history"`
 	OOMSnapshot                string     `json:"oom_snapshot"`
 }
@@ -188,7 +200,8 @@ func (c *config) json() settingsJSON {
 		MaxNonSplitRoundingBytes: s.MaxNonSplitRounding, LargeSegmentSizeBytes: s.LargeSegmentSize,
 		GarbageCollectionThreshold: s.GarbageCollectionThreshold, RoundupPower2Divisions: s.RoundupPower2Divisions,
 		PerProcessMemoryFraction: s.PerProcessMemoryFraction,
-		FrontCache:               c.own.frontCache, Tiers: c.own.tiers, OverflowBytes: c.own.overflow, HostLimitBytes: c.own.hostLimit, History: c.own.history, OOMSnapshot: c.own.oomSnapshot,
+		FrontCache:               c.own.frontCache, Tiers: c.own.tiers, OverflowBytes: c.own.overflow, HostLimitBytes: c.own.hostLimit,
+		RegionPageBytes: cmp.Or(c.own.regionPage, regionPage), History: c.own.history, OOMSnapshot: c.own.oomSnapshot,
 	}
 }
 
