@@ -37,6 +37,7 @@ type OverflowOutcome struct {
 type OverflowStep struct {
 	Event int           // with which it begins
 	Moves time.Duration // what moving memory takes, in it and at its end, without making pages of the host and waiting for the device
+	Waits int           // how often the whole device was waited for
 	Away  []Away        // what of its tensors lies in the host's memory
 }
 
@@ -63,6 +64,7 @@ type overflowRun struct {
 	made   []Away // those of the current step that were made on the host, or moved there
 	left   map[int]bool
 	moved  tier.Stats // what was moved so far
+	waits  int        // so far
 }
 
 // RunOverflow makes the calls of the program over a tier: a request that would fail gets host
@@ -150,7 +152,10 @@ func moveTime(now, before tier.Stats) time.Duration {
 // countMoves adds what was moved since the last time to the step.
 func (r *overflowRun) countMoves() {
 	now := r.space.Stats()
-	r.out.Steps[len(r.out.Steps)-1].Moves += moveTime(now, r.moved)
+	step, waits := &r.out.Steps[len(r.out.Steps)-1], r.device.Calls()[sim.SynchronizeDevice]
+	step.Moves += moveTime(now, r.moved)
+	step.Waits += waits - r.waits
+	r.waits = waits
 	r.moved = now
 }
 

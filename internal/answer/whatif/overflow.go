@@ -71,9 +71,16 @@ var movedTraffic = traffic{passes{1, 0}, passes{3, 0}}
 // frozenTraffic is that of parameters that nobody trains: the passes read them, and no optimizer does.
 var frozenTraffic = traffic{passes{1, 0}, passes{8, 0}}
 
-// slowMoves is how much longer moves in the middle of a step take at most than those that were measured alone, with the wait for the device: jobs
-// on an H200 moved 17 to 18 GB a second out there, the making of host pages left out.
-const slowMoves = 2.1
+// What a step takes longer than its moves and reads, from 16 runs on an H200 (testdata/overflow).
+const (
+	// slowMoves is for moves in the middle of a step at most, beside those that were measured alone: jobs moved 17 to 18 GB a second out there.
+	slowMoves = 2.1
+	// Moves wait for the device, which then waits for the program to give it work again: 3 to 7 ms each time.
+	longWait  = 8 * time.Millisecond
+	shortWait = 3 * time.Millisecond
+	// longMark is what hooks of the optimizer and the marks take in each step at most: calm steps of 40 ms took 7 ms more.
+	longMark = 6 * time.Millisecond
+)
 
 func (p passes) time(bytes uint64) time.Duration {
 	return time.Duration(p.reads*float64(sim.HostReadTime(bytes)) + p.writes*float64(sim.HostWriteTime(bytes)))
@@ -170,8 +177,8 @@ func (j *OverflowJob) ask(ctx context.Context, c replay.Conditions, host uint64,
 	held := map[OverflowHolder]uint64{}
 	var low, high time.Duration
 	for _, s := range steps {
-		low += s.Moves
-		high += time.Duration(slowMoves * float64(s.Moves))
+		low += s.Moves + time.Duration(s.Waits)*shortWait
+		high += time.Duration(slowMoves*float64(s.Moves)) + time.Duration(s.Waits)*longWait + longMark
 		for _, a := range s.Away {
 			c := j.Category(a.Tensor)
 			t := trafficOf[c]

@@ -71,7 +71,7 @@ func TestStateComesHome(t *testing.T) {
 		t.Errorf("%d steps, %d times state comes home", len(job.Begins), len(job.Fetches))
 	}
 	job.Fetches = nil // as with a fused optimizer
-	if stays := ask(); stays.ExtraSeconds.Low <= home.ExtraSeconds.High || stays.Holders[0].Bytes <= home.Holders[0].Bytes {
+	if stays := ask(); stays.ExtraSeconds.Low <= home.ExtraSeconds.Low || stays.ExtraSeconds.High <= home.ExtraSeconds.High || stays.Holders[0].Bytes <= home.Holders[0].Bytes {
 		t.Errorf("%+v and %+v", stays, home)
 	}
 }
