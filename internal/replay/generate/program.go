@@ -59,6 +59,11 @@ func readProgram(ctx context.Context, t *trace.Trace) (*program, error) {
 	if r.tensors = r.calls.Tensors(); r.tensors == 0 {
 		return nil, errNoEvents
 	}
+	blocks := 0
+	for _, s := range r.calls.Start.Segments {
+		blocks += len(s.Blocks)
+	}
+	r.ops = make([]op, 0, blocks+r.calls.Len())
 	r.times()
 	r.start()
 	for i := range r.calls.Len() {
@@ -66,7 +71,8 @@ func readProgram(ctx context.Context, t *trace.Trace) (*program, error) {
 	}
 	r.repetition()
 	r.listPools()
-	return &r.program, nil
+	p := r.program // without the reader, which has the calls
+	return &p, nil
 }
 
 // resize changes the sizes of requests.
