@@ -58,10 +58,10 @@ func (o *ownSettings) keys() []settings.Key {
 			o.hostLimit = n
 			return err == nil
 		}},
-		{Name: "region_page", Allowed: "a multiple of 2MiB, of 12MiB at least, such as 20MiB; 0 for 120MiB", Set: func(v string) bool {
+		{Name: "region_page", Allowed: "a multiple of 2MiB from 12MiB to 1GiB, such as 20MiB; 0 for 120MiB", Set: func(v string) bool {
 			n, err := units.ParseMemory(v)
 			o.regionPage = n
-			return err == nil && n%alloc.SmallSegment == 0 && (n == 0 || n >= 12<<20)
+			return err == nil && n%alloc.SmallSegment == 0 && (n == 0 || n >= 12<<20 && n <= 1<<30)
 		}},
 		{Name: "history", Allowed: "a whole number of events, 0 for none", Set: func(v string) bool {
 			n, err := strconv.Atoi(v)

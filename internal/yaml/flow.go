@@ -93,7 +93,7 @@ func (f *flow) nested(open byte) (Value, error) {
 		}
 		if v.Kind == Map {
 			if keys.twice(e.Key) {
-				return v, f.wrong("%q is given twice", e.Key)
+				return v, f.wrong("%.80q is given twice", e.Key)
 			}
 			v.Entries = append(v.Entries, e)
 		} else {

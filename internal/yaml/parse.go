@@ -165,7 +165,7 @@ func (p *parser) mapping(indent, depth int) (Value, error) {
 			return v, p.wrong("%.40q is no key: write key: value", l.text)
 		}
 		if keys.twice(key) {
-			return v, p.wrong("%q is given twice", key)
+			return v, p.wrong("%.80q is given twice", key)
 		}
 		e := Entry{Key: key, Line: l.number}
 		p.at++

@@ -161,7 +161,7 @@ func (j *jsonReader) nested(v Value, open json.Delim, depth int) (Value, error) 
 			continue
 		}
 		if keys.twice(e.Key) {
-			return v, &Error{e.Line, fmt.Sprintf("%q is given twice", e.Key)}
+			return v, &Error{e.Line, fmt.Sprintf("%.80q is given twice", e.Key)}
 		}
 		v.Entries = append(v.Entries, e)
 	}

@@ -310,7 +310,7 @@ func (j *judge) overflowText(o *whatif.Overflow, restsOn string) string {
 			cost += fmt.Sprintf(" (an ordinary one took %.0f ms)", 1000*s)
 		}
 	}
-	return fmt.Sprintf("with overflow this job runs, %s; up to %s would lie in the host's memory. Replayed: %s; steps no larger than those seen", cost, awayText(o), restsOn)
+	return fmt.Sprintf("with overflow this job runs, %s; up to %s would lie in the host's memory. Replayed: %s; steps no larger than those seen", cost, units.Size(o.PeakHost)+" of "+awayText(o), restsOn)
 }
 
 // awayNames are what lies in the host's memory, in words.
@@ -330,7 +330,7 @@ func awayText(o *whatif.Overflow) string {
 	slices.SortStableFunc(kinds, func(a, b findings.Category) int { return cmp.Compare(sums[b], sums[a]) })
 	var said []string
 	for _, c := range kinds {
-		said = append(said, fmt.Sprintf("%s of %s", units.Size(sums[c]), awayNames[c]))
+		said = append(said, awayNames[c])
 	}
 	if len(said) > 1 {
 		said = append(said[:len(said)-2], said[len(said)-2]+" and "+said[len(said)-1])

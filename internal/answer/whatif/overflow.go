@@ -3,7 +3,6 @@ package whatif
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
 	"time"
 
@@ -20,7 +19,9 @@ type Overflow struct {
 	HostBytes uint64 `json:"host_bytes"` // that may be taken
 	Runs      bool   `json:"runs"`
 	Failed    uint64 `json:"failed_bytes"` // the request that fails all the same; 0 if none does
-	PeakHost  uint64 `json:"peak_host_bytes"`
+	// Died is that a request failed while this was recorded: what the program would have done then is not known.
+	Died     bool   `json:"recorded_failure"`
+	PeakHost uint64 `json:"peak_host_bytes"`
 	// ExtraSeconds is how much longer a step takes; nil if the run fails.
 	ExtraSeconds *Range `json:"extra_seconds"`
 	// StepSeconds is what a recorded step takes, with what the recording costs; nil if the
@@ -92,7 +93,16 @@ func AskOverflow(ctx context.Context, r *run.Checked, q Question, host uint64) (
 	if err != nil {
 		return nil, err
 	}
-	return job.Ask(ctx, q.conditions(recordedSetting(r.Program)), host)
+	o, err := job.Ask(ctx, q.conditions(recordedSetting(r.Program)), host)
+	if err != nil {
+		return nil, err
+	}
+	for i := range r.Program.Len() {
+		if o.Died = r.Program.Call(i).Kind == replay.CallTry; o.Died {
+			break
+		}
+	}
+	return o, nil
 }
 
 // overflowJob is the job of a recording.
@@ -209,7 +219,7 @@ func (j *OverflowJob) ask(ctx context.Context, c replay.Conditions, host uint64,
 	out.ExtraSeconds = &Range{low.Seconds() / float64(n), high.Seconds() / float64(n)}
 	if seconds := j.StepSeconds; seconds > 0 {
 		out.StepSeconds = &seconds
-		out.Slowdown = narrow(1+out.ExtraSeconds.Low/seconds, 1+out.ExtraSeconds.High/seconds)
+		out.Slowdown = &Range{1 + out.ExtraSeconds.Low/seconds, 1 + out.ExtraSeconds.High/seconds}
 	}
 	return out, nil
 }
@@ -236,15 +246,6 @@ func (r *Range) cover(other *Range) *Range {
 		return nil
 	}
 	return &Range{min(r.Low, other.Low), max(r.High, other.High)}
-}
-
-// narrow keeps the ends of a range within a factor of two, around the same middle.
-func narrow(low, high float64) *Range {
-	if high > 2*low {
-		middle := math.Sqrt(low * high)
-		low, high = middle/math.Sqrt2, middle*math.Sqrt2
-	}
-	return &Range{low, high}
 }
 
 // settledSteps leaves out the set-up and the first steps, in which memory finds its place,

@@ -76,15 +76,6 @@ func TestStateComesHome(t *testing.T) {
 	}
 }
 
-func TestNarrow(t *testing.T) {
-	if r := narrow(1.2, 1.5); *r != (Range{1.2, 1.5}) {
-		t.Errorf("%+v", r)
-	}
-	if r := narrow(1, 8); r.Low < 1.99 || r.Low > 2.01 || r.High < 3.99 || r.High > 4.01 {
-		t.Errorf("%+v", r)
-	}
-}
-
 // TestMeasuredOverflow: what recordings without a limit predict holds the slowdowns that were
 // measured on an H200.
 func TestMeasuredOverflow(t *testing.T) {

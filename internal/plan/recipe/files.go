@@ -50,6 +50,7 @@ func (r *Recipe) read(path string) (yaml.Value, error) {
 
 // begin makes a file the one that is read.
 func (r *Recipe) begin(path string) {
+	r.keys = 0
 	r.source = &plan.Source{File: path, Used: []string{}, NoEffect: []string{}, NotPlanned: []string{}, Unknown: []string{}}
 	r.Sources = append(r.Sources, r.source)
 }

@@ -27,6 +27,7 @@ type Recipe struct {
 	options map[string]chosen
 	notes   []note
 	source  *plan.Source // the one that is read
+	keys    int          // of it
 	flags   bool         // flags override files
 
 	kind       string // of a file for Trainer: see kindOf
@@ -89,11 +90,17 @@ type outcome struct {
 // rule reads the value of a key. An error refuses it.
 type rule func(r *Recipe, key string, v yaml.Value) (outcome, error)
 
+// maxKeys and maxKey are far above any real configuration: each key of a file is told, with those around it.
+const maxKeys, maxKey = 10_000, 1_000
+
 // apply reads the keys of a mapping. A rule is looked up by the whole path of a
 // key, such as zero_optimization.stage; a mapping without one by what is in it.
 func (r *Recipe) apply(v yaml.Value, path string, rules func(key string) rule) error {
 	for _, e := range v.Entries {
 		key := path + e.Key
+		if r.keys++; r.keys > maxKeys || len(key) > maxKey {
+			return fmt.Errorf("%s:%d: more than %d keys, or one of more than %d bytes: this is no configuration", r.source.File, e.Line, maxKeys, maxKey)
+		}
 		do := rules(key)
 		switch {
 		case (do == nil || key == "deepspeed") && e.Value.Kind == yaml.Map && len(e.Value.Entries) > 0:
@@ -138,27 +145,44 @@ func (r *Recipe) one(do rule, key string, v yaml.Value) error {
 	return nil
 }
 
-// show writes a value for a message.
+// show writes a value for a message, shortened.
 func show(v yaml.Value) string {
-	var parts []string
+	text := shown(v, 2*maxShown)
+	if len(text) > maxShown {
+		return text[:maxShown] + "..."
+	}
+	return text
+}
+
+// shown writes the first bytes of a value, and a little more.
+func shown(v yaml.Value, most int) string {
+	var b strings.Builder
 	switch v.Kind {
 	case yaml.Null:
 		return "null"
 	case yaml.List:
-		for _, i := range v.Items {
-			parts = append(parts, show(i))
+		b.WriteString("[")
+		for i := 0; i < len(v.Items) && b.Len() <= most; i++ {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(shown(v.Items[i], most))
 		}
-		return "[" + strings.Join(parts, ", ") + "]"
+		b.WriteString("]")
 	case yaml.Map:
-		for _, e := range v.Entries {
-			parts = append(parts, e.Key+": "+show(e.Value))
+		b.WriteString("{")
+		for i := 0; i < len(v.Entries) && b.Len() <= most; i++ {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			e := v.Entries[i]
+			b.WriteString(e.Key[:min(len(e.Key), most)] + ": " + shown(e.Value, most))
 		}
-		return "{" + strings.Join(parts, ", ") + "}"
+		b.WriteString("}")
+	default:
+		return v.Text[:min(len(v.Text), most)]
 	}
-	if len(v.Text) > maxShown {
-		return v.Text[:maxShown] + "..."
-	}
-	return v.Text
+	return b.String()
 }
 
 // maxShown is how much of a value a message repeats.

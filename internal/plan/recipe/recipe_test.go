@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/plan"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
+	"github.com/ashlar-mem/ashlar/internal/yaml"
 )
 
 // llama is a model whose config names bfloat16.
@@ -426,5 +428,31 @@ func TestGeneration(t *testing.T) {
 	o, err := r.Options(llama(t), o)
 	if got := o.String(); err != nil || got != "--batch 8 --dtype bf16 --generate 16" {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestKeysWithoutEnd: a file is refused before what is told of its keys, each with those around it, takes the memory.
+func TestKeysWithoutEnd(t *testing.T) {
+	long := strings.Repeat("k", 2000) + ":\n"
+	many := "a:\n"
+	for i := range 2 * maxKeys {
+		if i < 5000 {
+			long += fmt.Sprintf("  a%d: 1\n", i)
+		}
+		many += fmt.Sprintf("  a%d: 1\n", i)
+	}
+	for name, text := range map[string]string{"long": long, "many": many} {
+		v, err := yaml.Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := Recipe{source: &plan.Source{File: name}}
+		if err := r.apply(v, "", func(string) rule { return nil }); err == nil || !strings.Contains(err.Error(), "this is no configuration") || len(r.source.Unknown) > maxKeys {
+			t.Errorf("%s: %v, %d keys", name, err, len(r.source.Unknown))
+		}
+	}
+	list := yaml.Value{Kind: yaml.List, Items: make([]yaml.Value, 1e6)}
+	if got := show(yaml.Value{Kind: yaml.List, Items: []yaml.Value{list, list}}); len(got) > 2*maxShown {
+		t.Errorf("%d bytes are shown", len(got))
 	}
 }

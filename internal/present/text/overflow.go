@@ -14,6 +14,9 @@ const mostHolders = 5
 func (p *page) overflow(o *whatif.Overflow) {
 	p.heading("With overflow", "")
 	p.wrapped("  ", OverflowText(o))
+	if o.Died {
+		p.wrapped("  ", "A request failed while this was recorded. What the program would have done after it is not known: `ashlar explain` continues it as far as it can.")
+	}
 	if o.Frozen > 0 && o.PeakHost > 0 {
 		p.wrapped("  ", fmt.Sprintf("No gradient was seen for %s of parameters: the ranges hold whether they are frozen, and so go to the host early, or not.", units.Size(o.Frozen)))
 	}
@@ -35,6 +38,8 @@ func OverflowText(o *whatif.Overflow) string {
 	switch {
 	case !o.Runs:
 		return fmt.Sprintf("%s of host memory does not save the run: a request for %s fails all the same.", units.Size(o.HostBytes), units.Size(o.Failed))
+	case o.PeakHost == 0 && o.Died:
+		return "With expandable segments, which overflow comes with, the recorded requests need no host memory."
 	case o.PeakHost == 0:
 		return "With expandable segments, which overflow comes with, the run passes without host memory."
 	}
@@ -43,11 +48,17 @@ func OverflowText(o *whatif.Overflow) string {
 		held += h.Bytes
 	}
 	text := "The run passes"
+	if o.Died {
+		text = "The recorded requests are served"
+	}
 	if s := o.Slowdown; s != nil {
 		text += fmt.Sprintf(", %.2f to %.2f times slower than recorded", s.Low, s.High)
 	}
 	if s := o.ExtraSeconds; s != nil {
 		text += fmt.Sprintf(", %.0f to %.0f ms more a step", 1000*s.Low, 1000*s.High)
 	}
-	return text + fmt.Sprintf("; a step has tensors of %s in the host's memory, one after the other or at once; the most that lies there at any time is %s.", units.Size(held), units.Size(o.PeakHost))
+	if held > 0 {
+		text += fmt.Sprintf("; a step has tensors of %s in the host's memory, one after the other or at once", units.Size(held))
+	}
+	return text + fmt.Sprintf("; the most that lies there at any time is %s.", units.Size(o.PeakHost))
 }

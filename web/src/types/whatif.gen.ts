@@ -86,6 +86,7 @@ export interface Overflow {
   host_bytes: number;
   runs: boolean;
   failed_bytes: number;
+  recorded_failure: boolean;
   peak_host_bytes: number;
   extra_seconds: Range | null;
   step_seconds: number | null;
