@@ -60,5 +60,5 @@ func OverflowText(o *whatif.Overflow) string {
 	if held > 0 {
 		text += fmt.Sprintf("; a step has tensors of %s in the host's memory, one after the other or at once", units.Size(held))
 	}
-	return text + fmt.Sprintf("; the most that lies there at any time is %s.", units.Size(o.PeakHost))
+	return text + fmt.Sprintf("; the most that lies in the host's memory at any time is %s.", units.Size(o.PeakHost))
 }
