@@ -79,7 +79,7 @@ const (
 	// Moves wait for the device, which then waits for the program to give it work again: 3 to 7 ms each time.
 	longWait  = 8 * time.Millisecond
 	shortWait = 3 * time.Millisecond
-	// longMark is what hooks of the optimizer and the marks take in each step at most: calm steps of 40 ms took 7 ms more.
+	// longMark is about what hooks of the optimizer and the marks take in each step: calm steps of 25 ms took 2 to 4 ms more, of 40 ms 7.
 	longMark = 6 * time.Millisecond
 )
 
