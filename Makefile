@@ -136,7 +136,7 @@ FUZZTIME ?= 10m
 FUZZERS  := internal/watch:FuzzRules internal/watch:FuzzBlock internal/pickle:FuzzDecode snapshot:FuzzRead snapshot/stats:FuzzParse snapshot/message:FuzzParse \
 	settings:FuzzParse alloc:FuzzScript internal/playground:FuzzPlay internal/units:FuzzParse internal/replay/oracle:FuzzRead \
 	internal/plan/model:FuzzRead internal/safetensors:FuzzRead internal/safetensors:FuzzIndex internal/yaml:FuzzParse \
-	internal/dry:FuzzRead internal/hostmem/detect:FuzzImage internal/hostmem/proc:FuzzSmaps
+	internal/dry:FuzzRead internal/hub:FuzzReadBlock internal/hostmem/detect:FuzzImage internal/hostmem/proc:FuzzSmaps
 fuzz:
 	@set -e; for f in $(FUZZERS); do \
 		echo "./$${f%:*} $${f#*:}"; $(GO) test ./$${f%:*} -run '^$$' -fuzz $${f#*:} -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; \

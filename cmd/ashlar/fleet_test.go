@@ -102,6 +102,26 @@ func TestFleetAdd(t *testing.T) {
 	}
 }
 
+// A store that is damaged is said to be, by whichever command comes first.
+func TestDamagedStore(t *testing.T) {
+	for _, args := range [][]string{{"fleet", "status"}, {"watch", "--once"}} {
+		dir := t.TempDir()
+		if code, _, stderr := fleetCommand(t, "add", "--dir", dir, "../../testdata/variety/ring.pickle.gz"); code != exitOK || stderr != "" {
+			t.Fatal(stderr)
+		}
+		if err := os.RemoveAll(filepath.Join(dir, "jetstream")); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"ashlar: the store in " + dir + " is damaged (", ""} { // once
+			var stdout, stderr bytes.Buffer
+			code := execute(t.Context(), stdio{out: &stdout, err: &stderr}, append(args, "--dir", dir))
+			if said := stderr.String(); code != exitOK || !strings.HasPrefix(said, want) || want == "" && said != "" || strings.Count(said, "\n") != min(len(want), 1) {
+				t.Errorf("%q: status %d, %q", args, code, said)
+			}
+		}
+	}
+}
+
 // Of a folder everything below it is taken, what is left out is named, and so is
 // what a user says of files that are known in another way; a table says what waits.
 func TestFleetAddFolder(t *testing.T) {

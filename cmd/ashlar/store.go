@@ -16,9 +16,11 @@ import (
 type storeFlags struct {
 	dir, hub, creds string
 	tokenFile, ca   string // of a server that ashlar fleet serve --listen made
+	cmd             *cobra.Command
 }
 
 func (o *storeFlags) add(cmd *cobra.Command) {
+	o.cmd = cmd
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&o.dir, "dir", "", "`FOLDER` of the store; by default $XDG_STATE_HOME/ashlar/watch")
@@ -48,6 +50,7 @@ func (o *storeFlags) addServer(cmd *cobra.Command) {
 // open opens the store. What the flags say is added to the options.
 func (o *storeFlags) open(ctx context.Context, options hub.Options) (*hub.Hub, error) {
 	options.Dir, options.URL, options.Creds, options.CA = o.dir, o.hub, o.creds, o.ca
+	options.Log = func(text string) { stdio{err: o.cmd.ErrOrStderr()}.errorf("%s", text) }
 	if o.hub != "" && o.tokenFile != "" {
 		token, err := readToken(o.tokenFile)
 		if err != nil {

@@ -6,4 +6,7 @@
 // over a unix socket in the folder; when the owner has gone, one of them takes its
 // place. Every call has a deadline, and is tried again
 // if the server did not answer.
+//
+// The owner looks for damage before the server does, which would remove what it cannot
+// read: mender puts it aside, and known says what should be there.
 package hub

@@ -25,6 +25,9 @@ type Options struct {
 	Follow bool
 	// Listen lets other machines in if this process owns the folder.
 	Listen *Listen
+	// Log gets what the user should know of the folder: that it is damaged. It may be
+	// nil, and may be called as long as the store is open.
+	Log func(text string)
 
 	URL   string // of a cluster: nats://, tls:// or ws://
 	Creds string // a file with the credentials for URL; may be empty
@@ -100,6 +103,10 @@ func Open(ctx context.Context, o Options) (*Hub, error) {
 			return err
 		})
 	}
+	if err != nil && ctx.Err() != nil {
+		h.Close()
+		return nil, context.Cause(ctx)
+	}
 	if err != nil {
 		h.Close()
 		hint := "check that the disk has room and the files are yours"
@@ -131,7 +138,7 @@ var ownerTime = 10 * time.Second
 // waited for.
 func (o *Options) own(ctx context.Context) (*owned, error) {
 	for begin := time.Now(); ; time.Sleep(pause) {
-		owned, err := own(o.Dir, o.Listen)
+		owned, err := own(o.Dir, o.Listen, o.Log)
 		if owned != nil || err != nil || o.Listen == nil {
 			return owned, err
 		}
@@ -253,7 +260,7 @@ func (d dirDialer) Dial(_, _ string) (net.Conn, error) {
 		if h.options.Follow {
 			return nil, err
 		}
-		if h.owned, _ = own(h.options.Dir, nil); h.owned == nil { // somebody else was faster, or still starts
+		if h.owned, _ = own(h.options.Dir, nil, h.options.Log); h.owned == nil { // somebody else was faster, or still starts
 			return nil, err
 		}
 	}

@@ -97,7 +97,7 @@ func stream(t *testing.T, h *Hub) *Stream {
 func TestKill(t *testing.T) { eachPlace(t, testKill) }
 
 func testKill(t *testing.T, o Options) {
-	place, err := json.Marshal(o)
+	place, err := json.Marshal(struct{ Dir, URL string }{o.Dir, o.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

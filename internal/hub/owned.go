@@ -25,9 +25,14 @@ const readyTime = 30 * time.Second
 
 // owned is the server of a folder that this process owns.
 type owned struct {
+	dir    string
 	lock   *os.File
 	server *server.Server
 	socket net.Listener
+	known  known // as it was last written
+
+	closing    chan struct{}
+	remembered sync.WaitGroup
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool // nil when it is closed
@@ -43,8 +48,9 @@ func Exists(dir string) bool {
 	return err == nil
 }
 
-// own starts the server of a folder, or returns nil if another process has it.
-func own(dir string, l *Listen) (*owned, error) {
+// own starts the server of a folder, or returns nil if another process has it. log
+// gets what the user should know of the folder.
+func own(dir string, l *Listen, log func(string)) (*owned, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		var path *os.PathError
 		if errors.As(err, &path) {
@@ -56,7 +62,7 @@ func own(dir string, l *Listen) (*owned, error) {
 	if lock == nil || err != nil {
 		return nil, err
 	}
-	o := &owned{lock: lock, conns: map[net.Conn]bool{}}
+	o := &owned{dir: dir, lock: lock, conns: map[net.Conn]bool{}, closing: make(chan struct{})}
 	options := &server.Options{
 		ServerName: "ashlar", DontListen: true, NoLog: true, NoSigs: true, DisableJetStreamBanner: true,
 		JetStream: true, StoreDir: dir, SyncInterval: syncInterval,
@@ -65,6 +71,9 @@ func own(dir string, l *Listen) (*owned, error) {
 	err = l.apply(options)
 	if err == nil {
 		err = writeToken(dir, options.Authorization)
+	}
+	if err == nil {
+		err = mend(dir, time.Now(), log)
 	}
 	if err != nil {
 		lock.Close()
@@ -83,6 +92,7 @@ func own(dir string, l *Listen) (*owned, error) {
 		}
 		return nil, fmt.Errorf("the store in %s cannot be read: check that the disk has room and the files are yours", dir)
 	}
+	o.remembered.Go(o.remember)
 	if err := o.listen(socketFile(dir)); err != nil {
 		o.close()
 		return nil, err
@@ -161,8 +171,14 @@ func (o *owned) close() {
 	for c := range conns {
 		c.Close()
 	}
+	close(o.closing)
+	o.remembered.Wait()
+	complete := o.known.Streams != nil && o.known.ask(o.server)
 	o.server.Shutdown()
 	o.server.WaitForShutdown()
 	o.pipes.Wait()
+	if complete {
+		o.seal()
+	}
 	o.lock.Close()
 }

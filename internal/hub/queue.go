@@ -54,7 +54,10 @@ func (h *Hub) Queue(ctx context.Context, o QueueOptions) (*Queue, error) {
 		if err != nil {
 			return err
 		}
-		return q.open(ctx)
+		if err = q.open(ctx); h.mendConsumer(o.Name, err) {
+			err = q.open(ctx)
+		}
+		return err
 	})
 	if err != nil {
 		return nil, h.cannotOpen("queue "+o.Name, err)
