@@ -55,7 +55,7 @@ func (s stdio) ended(cmd *cobra.Command, args []string, err error) int {
 	said, hint := firstLine(err.Error()), ""
 	switch {
 	case errors.Is(err, context.Canceled):
-		said = "interrupted"
+		said = interruptedBy(cmd.Context())
 	case !errors.As(err, &failed):
 		hint = "see " + cmd.CommandPath() + " --help"
 	}

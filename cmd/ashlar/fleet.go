@@ -89,6 +89,14 @@ func (o *storeFlags) fleetWith(ctx context.Context, options hub.Options, f func(
 	return f(h, st)
 }
 
+// addFailure words why files were not added, of which some are there.
+func addFailure(ctx context.Context, err error, there, all int) string {
+	if errors.Is(err, context.Canceled) {
+		return fmt.Sprintf("%s: %s of %s files are in the fleet; run it again for the others", interruptedBy(ctx), count(there), count(all))
+	}
+	return firstLine(err.Error())
+}
+
 // tagsFlag is KEY=VALUE, any number of times.
 type tagsFlag map[string]string
 
@@ -162,7 +170,7 @@ the store cannot be used. What was added before that stays, and is counted.`,
 			added.Skipped, added.Refused = append(added.Skipped, skipped...), append(added.Refused, refused...)
 			// What was added before an error stays, so it is said.
 			if err != nil {
-				added.Error = firstLine(err.Error())
+				added.Error = addFailure(cmd.Context(), err, added.Added+added.Known, len(files))
 			}
 			said := printAnswer(std, asJSON, added, func(w io.Writer) error { return text.FleetAdded(w, &added, std.style()) })
 			switch {

@@ -149,7 +149,7 @@ func (o *fleetServeFlags) run(cmd *cobra.Command, std stdio) error {
 	}
 	takesTime(cmd.Context()) // until the store is closed
 	defer saveMemory()()     // a table of all files is soon garbage
-	return o.store.fleetWith(cmd.Context(), options, func(h *hub.Hub, st *fleet.Store) error {
+	return untilEnded(cmd.Context(), o.store.fleetWith(cmd.Context(), options, func(h *hub.Hub, st *fleet.Store) error {
 		if address := h.Address(); address != "" {
 			std.errorf("workers reach it with --hub %s", address)
 		}
@@ -169,7 +169,7 @@ func (o *fleetServeFlags) run(cmd *cobra.Command, std stdio) error {
 			return failure{err}
 		}
 		return nil
-	})
+	}))
 }
 
 // servePage serves the page until the context ends; what fails later ends serve.
@@ -231,12 +231,12 @@ used, or jobs come from a newer version.`,
 			return err
 		}
 		takesTime(cmd.Context())
-		return store.fleetWith(cmd.Context(), hub.Options{Follow: true}, func(_ *hub.Hub, st *fleet.Store) error {
+		return untilEnded(cmd.Context(), store.fleetWith(cmd.Context(), hub.Options{Follow: true}, func(_ *hub.Hub, st *fleet.Store) error {
 			if err := st.Work(cmd.Context(), w); err != nil {
 				return failure{err}
 			}
 			return nil
-		})
+		}))
 	}
 	return cmd
 }

@@ -14,7 +14,7 @@ import (
 
 func main() {
 	end := &ending{again: make(chan struct{})}
-	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), endingKey{}, end))
+	ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), endingKey{}, end))
 	std := stdio{
 		in:       input.Waiting(ctx, os.Stdin),
 		out:      os.Stdout,
@@ -29,7 +29,7 @@ func main() {
 			signal.Reset() // a third one ends it, should standard error block
 			atomicfile.RemoveUnfinished()
 			std.clearLine()
-			std.errorf("interrupted")
+			std.errorf("%s", interruptedBy(ctx))
 			os.Exit(exitInput)
 		})
 	})

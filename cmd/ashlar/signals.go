@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"sync/atomic"
@@ -22,6 +23,37 @@ type ending struct {
 }
 
 type endingKey struct{}
+
+// interruption is why a command ends that a signal has asked to.
+type interruption struct{ signal os.Signal }
+
+func (i interruption) Error() string {
+	switch i.signal {
+	case syscall.SIGTERM:
+		return "interrupted by SIGTERM"
+	case syscall.SIGHUP:
+		return "interrupted by SIGHUP"
+	}
+	return "interrupted"
+}
+
+func (i interruption) Is(target error) bool { return target == context.Canceled }
+
+// interruptedBy says what has ended a context.
+func interruptedBy(ctx context.Context) string {
+	var i interruption
+	errors.As(context.Cause(ctx), &i)
+	return i.Error()
+}
+
+// untilEnded is the error of a command that goes on until it is asked to end: that it
+// was asked is none, however early.
+func untilEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
 
 // endingOf returns the ending that a command belongs to; outside of main one
 // that never comes.
@@ -55,9 +87,8 @@ func endSignals() []os.Signal {
 }
 
 // watch waits for signals and has the command or the program end.
-func (e *ending) watch(signals <-chan os.Signal, cancel, quit func()) {
-	<-signals
-	cancel()
+func (e *ending) watch(signals <-chan os.Signal, cancel context.CancelCauseFunc, quit func()) {
+	cancel(interruption{<-signals})
 	late := time.After(patience)
 	for {
 		select {

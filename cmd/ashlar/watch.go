@@ -146,7 +146,7 @@ or the store or an address cannot be used.`,
 		if o.once {
 			return o.runOnce(cmd.Context(), std, rules)
 		}
-		return o.run(cmd.Context(), std, rules)
+		return untilEnded(cmd.Context(), o.run(cmd.Context(), std, rules))
 	}
 	cmd.AddCommand(newWatchExport(std), newWatchSnapshot(std))
 	return cmd
