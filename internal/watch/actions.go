@@ -88,9 +88,24 @@ func (s *Server) readAlarms(ctx context.Context) error {
 			a.ValueText = strconv.FormatFloat(a.Value, 'g', 4, 64)
 		}
 		s.alarms[m.Subject] = a
+		if !s.store.hub.Local() && !a.AtHub {
+			continue // of another server
+		}
+		for _, do := range a.Actions {
+			key, at := actionKey(a.Session, a.Name, do.Action), time.UnixMicro(do.TimeUS)
+			if !strings.HasPrefix(do.Result, leftOut) && at.After(s.acted[key]) {
+				s.acted[key] = at
+			}
+		}
 	}
 	return nil
 }
+
+// leftOut begins what is said of an action that was not done.
+const leftOut = "left out: "
+
+// actionKey is by what it is noted when an action was last done.
+func actionKey(session, alarm, action string) string { return session + " " + alarm + " " + action }
 
 // act notes changes of alarms, and does what they ask for.
 func (s *Server) act(ctx context.Context, changes []change) {
@@ -141,24 +156,25 @@ func (s *Server) note(c change) (a *Alarm, commands []int) {
 	now := s.opts.Now()
 	for i, do := range c.rule.actions {
 		done := Action{Action: do.String(), TimeUS: now.UnixMicro()}
-		key := h.Session + " " + c.rule.Name + " " + do.String()
+		key := actionKey(h.Session, c.rule.Name, do.String())
 		last, acted := s.acted[key]
 		switch {
 		case do.what == "log":
 			s.opts.Log(fmt.Sprintf("alarm %s: %s rank %d, value %s (%s)", a.Name, a.Run, a.Rank, a.ValueText, c.rule.text))
 			done.Result = "logged"
 		case acted && now.Sub(last) < actionGap:
-			done.Result = fmt.Sprintf("left out: the last one was %.0f s ago", now.Sub(last).Seconds())
+			done.Result = fmt.Sprintf(leftOut+"the last one was %.0f s ago", now.Sub(last).Seconds())
 		case do.what == "run":
 			s.acted[key] = now
 			commands = append(commands, i)
+			s.running[actionID(a, i)] = true
 		case a.AtHub:
-			done.Result = "left out: the job sends to another ashlar watch, whose alarms can ask it"
+			done.Result = leftOut + "the job sends to another ashlar watch, whose alarms can ask it"
 		case !slices.Contains(h.Allow, do.what):
-			done.Result = "left out: the job does not allow it"
+			done.Result = leftOut + "the job does not allow it"
 		default:
 			s.acted[key] = now
-			one.asks = append(one.asks, ask{fmt.Sprintf("%s/%d", a.ID, i), do.what, now})
+			one.asks = append(one.asks, ask{actionID(a, i), do.what, now})
 		}
 		a.Actions = append(a.Actions, done)
 	}
@@ -262,9 +278,37 @@ func (s *Server) command(ctx context.Context, a *Alarm, i int, r *Rule) {
 	}
 	s.mu.Lock()
 	a.Actions[i].Result = result
+	delete(s.running, actionID(a, i))
 	s.mu.Unlock()
 	s.saveAlarm(ctx, a)
 }
+
+// endLost notes commands whose server has stopped while they ran: they are not run
+// again, and nobody knows what became of them. In a cluster another server may still
+// run one, until its time is over.
+func (s *Server) endLost(ctx context.Context, now time.Time) {
+	var lost []*Alarm
+	s.mu.Lock()
+	for _, a := range s.alarms {
+		one := s.sessions[a.Session]
+		ours := s.store.hub.Local() || a.AtHub || one != nil && one.mine
+		for i := range a.Actions {
+			do := &a.Actions[i]
+			over := s.store.hub.Local() || now.Sub(time.UnixMicro(do.TimeUS)) > 2*commandTime
+			if ours && over && do.Result == "" && strings.HasPrefix(do.Action, runPrefix) && !s.running[actionID(a, i)] {
+				do.Result = "not known: the server stopped while it ran"
+				lost = append(lost, a)
+			}
+		}
+	}
+	s.mu.Unlock()
+	for _, a := range lost {
+		s.saveAlarm(ctx, a)
+	}
+}
+
+// actionID names an action of an alarm.
+func actionID(a *Alarm, i int) string { return fmt.Sprintf("%s/%d", a.ID, i) }
 
 // result is the body of POST /v1/result: what became of an ask.
 type result struct {
@@ -332,7 +376,7 @@ func (s *Server) askAgain(one *session) {
 			continue
 		}
 		for i, do := range a.Actions {
-			again := ask{fmt.Sprintf("%s/%d", a.ID, i), do.Action, time.UnixMicro(do.TimeUS)}
+			again := ask{actionID(a, i), do.Action, time.UnixMicro(do.TimeUS)}
 			known := slices.ContainsFunc(one.asks, func(k ask) bool { return k.ID == again.ID })
 			if do.Result == "" && !known && slices.Contains(one.hello.Allow, do.Action) {
 				one.asks = append(one.asks, again)

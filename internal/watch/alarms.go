@@ -42,6 +42,7 @@ type watched struct {
 	run    string
 	row    Row
 	seen   time.Time
+	here   time.Time // since when this process would have noticed a sample
 	memory map[expr]*history
 	states []state // of each rule
 }
@@ -83,9 +84,9 @@ func (e *engine) sample(w who, run string, row Row, now time.Time) []change {
 // replay evaluates a sample of the store that came before this process began. What
 // was stored as an alarm has been told; the rest is due. How long a job was silent
 // between two rows is not known any more.
-func (e *engine) replay(w who, run string, row Row) {
+func (e *engine) replay(w who, run string, row Row, now time.Time) {
 	g, at := e.of(w, run), row.time()
-	g.row, g.seen = row, at
+	g.row, g.seen, g.here = row, at, now
 	m := &moment{row: &g.row, now: at, seen: at, fresh: true, memory: g.memory}
 	for i, r := range e.rules {
 		v := r.value.eval(m)
@@ -126,11 +127,16 @@ func (e *engine) tick(now time.Time) []change {
 		if g.seen.IsZero() {
 			continue // its alarm is stored, its rows are not
 		}
-		m := &moment{row: &g.row, now: now, seen: g.seen, memory: g.memory}
+		m := &moment{row: &g.row, now: now, memory: g.memory}
 		for i, r := range e.rules {
-			if r.silent {
-				changes = e.step(changes, w, g, i, r.value.eval(m), now)
+			if !r.silent {
+				continue
 			}
+			m.seen = g.seen
+			if r.above && !g.states[i].raised && g.here.After(g.seen) {
+				m.seen = g.here // until then the server was away, and perhaps not the job
+			}
+			changes = e.step(changes, w, g, i, r.value.eval(m), now)
 		}
 	}
 	return changes

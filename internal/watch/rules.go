@@ -43,10 +43,13 @@ type action struct {
 
 func (a action) String() string {
 	if a.what == "run" {
-		return "run " + a.command
+		return runPrefix + a.command
 	}
 	return a.what
 }
+
+// runPrefix begins the text of an action that is a command.
+const runPrefix = "run "
 
 // SyntaxError says where a file of alarms is wrong.
 type SyntaxError struct {

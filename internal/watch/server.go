@@ -52,6 +52,7 @@ type Server struct {
 	engine   *engine
 	alarms   map[string]*Alarm
 	acted    map[string]time.Time // when an action was last done, by what and for whom
+	running  map[string]bool      // commands of alarms, by what [actionID] calls them
 	counts   counts
 	work     sync.WaitGroup
 
@@ -87,7 +88,7 @@ func NewServer(ctx context.Context, h *hub.Hub, o Options) (*Server, error) {
 	}
 	s := &Server{
 		opts: o, store: st, sessions: map[string]*session{}, loading: map[string]*sync.Mutex{},
-		engine: newEngine(o.Rules), alarms: map[string]*Alarm{}, acted: map[string]time.Time{},
+		engine: newEngine(o.Rules), alarms: map[string]*Alarm{}, acted: map[string]time.Time{}, running: map[string]bool{},
 		commandTime: commandTime,
 	}
 	return s, s.readAlarms(ctx)
@@ -112,6 +113,7 @@ func (s *Server) Run(ctx context.Context) {
 		s.mu.Unlock()
 		s.act(ctx, changes)
 		if n%60 == 0 {
+			s.endLost(ctx, now)
 			s.forget(now)
 			if err := s.shrink(ctx); err != nil && ctx.Err() == nil {
 				s.opts.Log("the store cannot be kept in bounds: " + err.Error())

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -490,6 +491,40 @@ func TestSilence(t *testing.T) {
 	call(t, s, "/v1/samples", batch(c, "session-1", 2, 2))
 	if a := s.Status().Alarms; len(a) != 1 || a[0].ClearedUS == nil {
 		t.Errorf("after a sample: %+v", a)
+	}
+}
+
+// A server that was away gives the jobs their time again before it calls them silent.
+func TestSilenceAfterRestart(t *testing.T) {
+	const rules = "silence: silent() > 60s clear 10s -> log\nback: silent() < 5 clear 10 -> log"
+	c, h := newClock(), newTestHub(t, t.TempDir())
+	s := newTestServer(t, h, c, rules)
+	for _, session := range []string{"session-1", "session-2"} {
+		hello(t, s, session, 0)
+		call(t, s, "/v1/samples", batch(c, session, 1, 1))
+	}
+	c.add(10 * time.Minute)
+	s = newTestServer(t, h, c, rules)
+	s.Load(t.Context(), recent)
+	names := func() (names []string) {
+		s.act(t.Context(), s.engine.tick(c.now()))
+		for _, a := range s.Status().Alarms {
+			if a.ClearedUS == nil {
+				names = append(names, a.Name+" "+a.Session)
+			}
+		}
+		slices.Sort(names)
+		return names
+	}
+	if got := names(); len(got) != 0 {
+		t.Fatalf("at once: %q", got)
+	}
+	c.add(time.Minute)
+	call(t, s, "/v1/samples", batch(c, "session-1", 2, 2))
+	names()
+	c.add(time.Second)
+	if got := strings.Join(names(), ", "); got != "back session-1, silence session-2" {
+		t.Errorf("a minute later: %s", got)
 	}
 }
 

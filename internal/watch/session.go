@@ -111,7 +111,7 @@ func (s *Server) replay(one *session, rows []Row) {
 	for _, r := range rows {
 		one.show(r, r.time())
 		if live {
-			s.engine.replay(who{id, r.GPU}, one.hello.Run, r)
+			s.engine.replay(who{id, r.GPU}, one.hello.Run, r, s.opts.Now())
 		}
 	}
 }
