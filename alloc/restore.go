@@ -28,9 +28,16 @@ func (a *Allocator) Restore(segments []Segment, reserved ...Span) error {
 	if len(a.blocks) > 1 || len(a.private.byID) > 0 {
 		return errors.New("restoring a state: the allocator has been used already")
 	}
-	segments = slices.Clone(segments)
-	slices.SortFunc(segments, func(x, y Segment) int { return cmp.Compare(x.Address, y.Address) })
-	a.segments = slices.Grow(a.segments, len(segments))
+	byAddress := func(x, y Segment) int { return cmp.Compare(x.Address, y.Address) }
+	if !slices.IsSortedFunc(segments, byAddress) {
+		segments = slices.Clone(segments)
+		slices.SortFunc(segments, byAddress)
+	}
+	blocks := 0
+	for i := range segments {
+		blocks += len(segments[i].Blocks)
+	}
+	a.segments, a.blocks = slices.Grow(a.segments, len(segments)), slices.Grow(a.blocks, blocks)
 	for i := range segments {
 		s := &segments[i]
 		if err := checkWhole("segment", Span{s.Address, s.TotalSize}); err != nil {

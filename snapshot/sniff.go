@@ -56,6 +56,9 @@ var magics = []struct{ prefix, what string }{
 // name, which will be refused.
 var oldPickle = regexp.MustCompile(`^(?s:[}\])][qr(.]|N\.|\([dl][pq(VSIFLNX.}\]]|\([(}\])NKMJX]|\([IFL][-0-9]|\(S['"]|\(?c[\w.]+\n[\w.]+\n)`)
 
+// BeginsOldPickle reports whether a file begins as a pickle of protocol 0 or 1, of which the first is text. A text may begin so, too.
+func BeginsOldPickle(head []byte) bool { return oldPickle.Match(head) }
+
 // sniff distinguishes pickle and JSON by their first bytes.
 func sniff(name string, head []byte) (string, error) {
 	if len(head) == 0 {
@@ -81,7 +84,7 @@ func sniff(name string, head []byte) (string, error) {
 		case len(next) == 0 || text[0] == '{' && next[0] == '"' || strings.IndexByte("{[\"]}-0123456789tfnNI", next[0]) >= 0:
 			return "json", nil
 		}
-	case oldPickle.Match(head):
+	case BeginsOldPickle(head):
 		return "pickle", nil
 	}
 	if isText(head) {

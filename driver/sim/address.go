@@ -246,7 +246,7 @@ func (a *addressSpace) place(addr, size uint64) bool {
 		a.addGap(c, addr, c.end)
 	}
 	for c.end < end {
-		if !a.extend(c) {
+		if !a.extend(c, roundUp(end, chunkUnit)) {
 			return false
 		}
 	}
@@ -283,20 +283,27 @@ func (a *addressSpace) placeOverExternal(c *chunk, addr, end, size uint64) bool 
 	return true
 }
 
-// extend lets a chunk take over what follows it, a hole or another chunk: a
+// extend lets a chunk take over what follows it, another chunk or the hole before one, but not beyond an address: a
 // recorded segment that lies in both shows that they are one.
-func (a *addressSpace) extend(c *chunk) bool {
+func (a *addressSpace) extend(c *chunk, most uint64) bool {
 	if next := a.chunkAt(c.end); next != nil {
 		a.join(c, next)
 		return true
 	}
 	end := c.end + chunkUnit
-	if !a.cutHole(c.end, end) {
-		return false
+	for end < most && a.chunkAt(end) == nil {
+		end += chunkUnit
 	}
-	a.units[c.end/chunkUnit] = c
+	if !a.cutHole(c.end, end) { // more than one hole, perhaps
+		if end = c.end + chunkUnit; !a.cutHole(c.end, end) {
+			return false
+		}
+	}
 	from := c.end
 	c.end = end
+	for u := from / chunkUnit; u < end/chunkUnit; u++ {
+		a.units[u] = c
+	}
 	a.mergeGap(c, from, end)
 	return true
 }

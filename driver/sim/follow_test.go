@@ -163,3 +163,24 @@ func TestCost(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+// TestPlaceAcrossHoles: a recorded segment may begin in a hole and end in what was taken for somebody else's; a large one is
+// as quick as a small one but for the index of its addresses.
+func TestPlaceAcrossHoles(t *testing.T) {
+	a := newAddressSpace()
+	const at = segmentsTop - 64*chunkUnit
+	if !a.place(at, page) {
+		t.Fatal("a place below the top is refused")
+	}
+	a.giveBack(at)
+	if !a.place(at, 3*chunkUnit) || a.chunkAt(at) == nil || a.chunkAt(at) != a.chunkAt(at+2*chunkUnit) {
+		t.Error("a segment over a hole and what lies above it is refused, or no one chunk")
+	}
+	if a.place(at+2*chunkUnit, page) || a.place(at-chunkUnit, 2*chunkUnit) {
+		t.Error("taken addresses are given again")
+	}
+	const large = 1 << 40
+	if !a.place(at-large, large) || a.chunkAt(at-large) != a.chunkAt(at) || a.chunkAt(at-large-chunkUnit) != nil {
+		t.Error("a segment of a TiB is refused, or not joined with what follows it")
+	}
+}

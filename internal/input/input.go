@@ -99,6 +99,11 @@ func Open(ctx context.Context, arg string, o Options) (*Input, error) {
 	if !isText(head) {
 		return r.load(in, head, open)
 	}
+	if snapshot.BeginsOldPickle(head) { // or a log does
+		if got, err := r.load(in, head, open); err == nil || ctx.Err() != nil {
+			return got, err
+		}
+	}
 	raw, err := io.ReadAll(io.LimitReader(buffered, maxText+1))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", arg, err)
@@ -172,6 +177,14 @@ func (r reader) stream(in *Input, all io.Reader, head []byte) (*Input, error) {
 	if !isText(head) {
 		return r.load(in, head, func(opts snapshot.Options) (*snapshot.File, error) { return snapshot.Read(r.ctx, in.Name, all, opts) })
 	}
+	if snapshot.BeginsOldPickle(head) {
+		begin := &beginning{r: all}
+		got, err := r.load(in, head, func(opts snapshot.Options) (*snapshot.File, error) { return snapshot.Read(r.ctx, in.Name, begin, opts) })
+		if err == nil || begin.lost || r.ctx.Err() != nil {
+			return got, err
+		}
+		all = io.MultiReader(bytes.NewReader(begin.kept), all) // a log that begins so
+	}
 	raw, err := io.ReadAll(io.LimitReader(all, maxText+1))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.Name, err)
@@ -180,6 +193,23 @@ func (r reader) stream(in *Input, all io.Reader, head []byte) (*Input, error) {
 	return r.text(in, head, raw, func(opts snapshot.Options) (*snapshot.File, error) {
 		return snapshot.Read(r.ctx, in.Name, io.MultiReader(bytes.NewReader(raw), all), opts)
 	}, again)
+}
+
+// beginning keeps what was read of a stream, so that it can be read again, as long as that is little.
+type beginning struct {
+	r    io.Reader
+	kept []byte
+	lost bool // it was more
+}
+
+func (b *beginning) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if b.lost = b.lost || len(b.kept)+n > 20*headBytes; b.lost {
+		b.kept = nil
+	} else {
+		b.kept = append(b.kept, p[:n]...)
+	}
+	return n, err
 }
 
 type opener func(snapshot.Options) (*snapshot.File, error)

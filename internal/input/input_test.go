@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +24,9 @@ const oom = "CUDA out of memory. Tried to allocate 786.00 MiB. GPU 0 has a total
 	"Of the allocated memory 6.05 GiB is allocated by PyTorch, and 712.20 MiB is reserved by PyTorch but unallocated.\n"
 
 const dump = `{"allocated_bytes.all.current": 1024, "reserved_bytes.all.current": 2048}` + "\n"
+
+// protocol0 is a pickle that is text.
+const protocol0 = "(dp0\nVsegments\np1\n(lp2\nsVdevice_traces\np3\n(lp4\n(lp5\n(dVaction\nVsnapshot\nsVaddr\nL0L\nsVsize\nL0L\nsVstream\nL0L\nsaas."
 
 // viewerPage is the page that PyTorch's memory viewer makes of a snapshot.
 func viewerPage(t *testing.T, packed []byte) []byte {
@@ -65,6 +69,9 @@ func TestOpen(t *testing.T) {
 		"NUL":             {[]byte("step 1\x00\n" + oom), OOMMessage, 0, 1, ""},
 		"UTF-16":          {wide("step 1 \U0001f525\n"+oom, binary.LittleEndian), OOMMessage, 0, 1, ""},
 		"UTF-16 big":      {wide("step 1\n"+oom, binary.BigEndian), OOMMessage, 0, 1, ""},
+		"protocol 0":      {[]byte(protocol0), Snapshot, 0, 0, ""},
+		"like protocol 0": {[]byte("(dp_rank=0) step 1\n" + oom), OOMMessage, 0, 1, ""},
+		"gzip of that":    {gzipText(t, []byte("(dp_rank=0) step 1\n"+oom)), OOMMessage, 0, 1, ""},
 		"long":            {append(slices.Clip(long), oom...), OOMMessage, 0, 1, cut},
 		"long, as JSON":   {append([]byte("{\"a\": 1}\n"), append(slices.Clip(long), oom...)...), OOMMessage, 0, 1, cut},
 		"long compressed": {gzipText(t, append(slices.Clip(long), oom...)), OOMMessage, 0, 1, cut},
@@ -195,6 +202,34 @@ func TestReplayableTruncated(t *testing.T) {
 		}
 		if err == nil || !strings.Contains(err.Error(), want) || WhyNoEvents(f) != why {
 			t.Errorf("truncated %v: %v; %s", cut != nil, err, WhyNoEvents(f))
+		}
+	}
+}
+
+// TestProtocol0: a large pickle that is text is read as a pickle, and not as text first.
+func TestProtocol0(t *testing.T) {
+	var long strings.Builder
+	long.WriteString("(dVsegments\n(lsVdevice_traces\n(l(l")
+	const events = 100_000
+	for range events {
+		long.WriteString("(dVaction\nVsnapshot\nsVaddr\nL0L\nsVsize\nL0L\nsVstream\nL0L\nsVtime_us\nL1234567890123L\nsa")
+	}
+	long.WriteString("as.")
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("a.pickle", []byte(long.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, arg := range []string{"a.pickle", "-"} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		in, err := Open(t.Context(), arg, Options{Stdin: strings.NewReader(long.String())})
+		runtime.ReadMemStats(&after)
+		if err != nil || in.Kind != Snapshot || in.Snapshot.Traces[0].Events.Len() != events {
+			t.Fatalf("%s: %+v, %v", arg, in, err)
+		}
+		// Each event is some columns, and its texts are made for a moment.
+		if got := after.TotalAlloc - before.TotalAlloc; got > uint64(2*long.Len()) {
+			t.Errorf("%s: %d bytes were allocated for %d", arg, got, long.Len())
 		}
 	}
 }

@@ -235,7 +235,8 @@ type limits struct {
 }
 
 // cappedReader fails once the input is too long, or once it has run so far
-// ahead of the decoder that this must be amid one long value.
+// ahead of the decoder that this must be amid one long value. It fills what it is given: after
+// each read the decoder looks at all white space before a value again.
 type cappedReader struct {
 	r       io.Reader
 	max     limits
@@ -247,10 +248,11 @@ func (c *cappedReader) Read(p []byte) (int, error) {
 	if c.read-c.decoded() > c.max.value {
 		return 0, &sizeError{"one value of the recording", c.max.value}
 	}
-	if int64(len(p)) > c.max.bytes-c.read+1 {
-		p = p[:c.max.bytes-c.read+1]
+	most := min(c.max.bytes-c.read, c.max.value-(c.read-c.decoded())) + 1
+	n, err := io.ReadFull(c.r, p[:min(int64(len(p)), most)])
+	if errors.Is(err, io.ErrUnexpectedEOF) && n > 0 {
+		err = nil // what ended it comes again with the next read, if it was no end
 	}
-	n, err := c.r.Read(p)
 	if c.read += int64(n); c.read > c.max.bytes {
 		return 0, &sizeError{"the recording", c.max.bytes}
 	}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -322,4 +323,29 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestFilledReads: the decoder looks at all white space before a value again after each read, so that small reads of a file that is
+// full of it would take time with the square of its length. An error of the source is told, with what came before it.
+func TestFilledReads(t *testing.T) {
+	for _, broken := range []error{nil, io.ErrUnexpectedEOF, errors.New("the disk is gone")} {
+		source := io.Reader(iotest.HalfReader(strings.NewReader(strings.Repeat(" ", 1<<20))))
+		if broken != nil {
+			source = io.MultiReader(source, iotest.ErrReader(broken))
+		}
+		c := &cappedReader{r: source, max: limits{2 << 20, 2 << 20}, decoded: func() int64 { return 0 }}
+		if n, err := c.Read(make([]byte, 1<<19)); n != 1<<19 || err != nil {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+		if n, err := c.Read(make([]byte, 1<<20)); n != 1<<19 || err != nil && !errors.Is(err, broken) {
+			t.Errorf("%d bytes at the end, %v", n, err)
+		}
+		want := broken
+		if want == nil {
+			want = io.EOF
+		}
+		if n, err := c.Read(make([]byte, 1)); n != 0 || !errors.Is(err, want) {
+			t.Errorf("%d bytes after the end, %v instead of %v", n, err, want)
+		}
+	}
 }

@@ -47,7 +47,8 @@ func Find(t *trace.Trace) *State {
 			"the file ends within the events: its segments are those of a later moment and are not compared",
 		}}
 	}
-	u := undo{trace: t, rules: alloc.RulesOf(t.Settings.Parsed, t.Writer.Assumed()), live: map[uint64]alloc.Block{}, plain: make(map[uint64]alloc.Segment, len(t.Segments))}
+	u := undo{trace: t, rules: alloc.RulesOf(t.Settings.Parsed, t.Writer.Assumed()), live: map[uint64]alloc.Block{}, plainAt: make(map[uint64]int32, len(t.Segments))}
+	u.plain = make([]alloc.Segment, 0, len(t.Segments))
 	for i := range t.Segments {
 		u.final(&t.Segments[i])
 	}
@@ -59,7 +60,7 @@ func Find(t *trace.Trace) *State {
 		u.event(i)
 	}
 	s := &State{Kind: Recorded, Notes: u.notes}
-	if len(u.plain) == 0 && len(u.mapped) == 0 && len(u.live) == 0 {
+	if len(u.plainAt) == 0 && len(u.mapped) == 0 && len(u.live) == 0 {
 		return s
 	}
 	s.Kind = Rebuilt
@@ -94,12 +95,14 @@ func beginsEmpty(t *trace.Trace) bool {
 
 // undo goes backwards through a trace.
 type undo struct {
-	trace  *trace.Trace
-	rules  alloc.Rules
-	live   map[uint64]alloc.Block // active blocks by address
-	plain  map[uint64]alloc.Segment
-	mapped []alloc.Segment // mapped runs of expandable segments
-	notes  []string
+	trace   *trace.Trace
+	rules   alloc.Rules
+	live    map[uint64]alloc.Block // active blocks by address
+	plain   []alloc.Segment        // all that were seen; those in plainAt are there
+	plainAt map[uint64]int32       // where in plain, by address: a map of segments takes twice the memory
+	spare   []int32                // of plain
+	mapped  []alloc.Segment        // mapped runs of expandable segments
+	notes   []string
 }
 
 func (u *undo) final(s *trace.Segment) {
@@ -113,8 +116,19 @@ func (u *undo) final(s *trace.Segment) {
 	if seg.Expandable {
 		u.mapped = append(u.mapped, seg)
 	} else {
-		u.plain[seg.Address] = seg
+		u.addPlain(seg)
 	}
+}
+
+func (u *undo) addPlain(seg alloc.Segment) {
+	if n := len(u.spare); n > 0 {
+		u.plainAt[seg.Address] = u.spare[n-1]
+		u.plain[u.spare[n-1]] = seg
+		u.spare = u.spare[:n-1]
+		return
+	}
+	u.plainAt[seg.Address] = int32(len(u.plain))
+	u.plain = append(u.plain, seg)
 }
 
 // freed undoes a free whose request is the event before it, as most are.
@@ -158,15 +172,17 @@ func (u *undo) event(i int) {
 		b.State = alloc.ActiveAllocated
 		u.live[e.Addr] = b
 	case alloc.ActionSegmentAlloc:
-		if _, ok := u.plain[e.Addr]; !ok {
+		if at, ok := u.plainAt[e.Addr]; ok {
+			u.spare = append(u.spare, at)
+			delete(u.plainAt, e.Addr)
+		} else {
 			u.contradiction(i, "obtains a segment at %#x that is not there afterwards", e.Addr)
 		}
-		delete(u.plain, e.Addr)
 	case alloc.ActionSegmentFree:
-		u.plain[e.Addr] = alloc.Segment{
+		u.addPlain(alloc.Segment{
 			Device: u.trace.Device, Address: e.Addr, TotalSize: e.Size, Stream: e.Stream, Pool: u.trace.Events.PoolID(e.Pool),
 			Large: u.rules.LargeSegment(e.Size),
-		}
+		})
 	case alloc.ActionSegmentMap:
 		u.mapped = cutRun(u.mapped, e.Addr, e.Size)
 	case alloc.ActionSegmentUnmap:
@@ -255,7 +271,13 @@ func (u *undo) contradiction(i int, format string, args ...any) {
 
 // segments lists the state at the beginning.
 func (u *undo) segments() []alloc.Segment {
-	out := slices.AppendSeq(make([]alloc.Segment, 0, len(u.plain)), maps.Values(u.plain))
+	out := u.plain[:0]
+	for i, s := range u.plain {
+		if at, ok := u.plainAt[s.Address]; ok && int(at) == i {
+			out = append(out, s)
+		}
+	}
+	u.plain, u.plainAt = nil, nil
 	u.kinds()
 	// Runs that touch were one.
 	for _, r := range u.mapped {
