@@ -67,6 +67,7 @@ type Allocator struct {
 	spilled      bool   // a request was spilled since the last mark
 	served       uint32 // blocks handed out; it may begin again at 0
 	mostInUse    uint64 // on the device since the last mark, while there is a spiller
+	course       course // likewise
 
 	places    map[uint64]Place // of granules that are not on the device
 	elsewhere uint64           // bytes of those

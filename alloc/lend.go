@@ -82,7 +82,7 @@ func (l Lender) Lend(size, stream uint64, meta string) (Lent, error) {
 		lent.Addr, lent.Size, lent.Large = b.addr, b.size, p.kind == large
 		lent.Again = p.private == nil && b.size < a.cfg.MaxSplitSize && !b.elsewhere && a.lends()
 	}
-	a.mu.Unlock()
+	a.endRequest()
 	if err != nil {
 		return lent, a.notifyOOM(err)
 	}

@@ -30,7 +30,7 @@ func (a *Allocator) MallocOn(size, stream, thread uint64) (uint64, error) {
 	}
 	addr := a.blocks[id].addr // of noBlock: 0
 	a.afterOperation()
-	a.mu.Unlock()
+	a.endRequest()
 	if err != nil {
 		return 0, a.notifyOOM(err)
 	}
@@ -241,6 +241,13 @@ func (a *Allocator) miss(r *request) (blockID, error) {
 	if a.spilled {
 		if id := a.searchSpilled(r); id != noBlock {
 			return id, nil
+		}
+	}
+	if enough, err := a.makeSpace(r); err != nil {
+		return noBlock, err
+	} else if enough {
+		if id, err := a.obtain(r); id != noBlock || err != nil {
+			return id, err
 		}
 	}
 	if enough, err := a.releaseTargeted(r); err != nil {

@@ -27,6 +27,11 @@ type Spiller interface {
 	// device's there. It is called under the lock, for a request that still fails. An
 	// error that wraps [driver.ErrOutOfMemory] lets the request fail as it would have.
 	MapHost(addr, size, granule uint64) error
+
+	// ComeHome is called without the lock, after a request, when memory of the host may come home in the middle of a step: so
+	// many bytes more have room on the device until the step's end, if it is like those before. It reports whether
+	// there was anything that could come.
+	ComeHome(room uint64) bool
 }
 
 // Placer is the entry to an allocator for whoever changes what memory lies behind
@@ -42,7 +47,7 @@ func (p Placer) SetSpiller(s Spiller) {
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
 	if p.a.spiller = s; s == nil {
-		p.a.spilled = false
+		p.a.spilled, p.a.course = false, course{}
 	}
 }
 
@@ -221,6 +226,7 @@ func (p *Placement) Served() uint32 { return p.a.served }
 // before another one is. It returns what MostInUse does.
 func (p *Placement) Mark() (most uint64) {
 	p.a.spilled = false
+	p.a.course.mark(p.a.served)
 	return p.MostInUse()
 }
 

@@ -1,5 +1,7 @@
 package alloc
 
+import "github.com/ashlar-mem/ashlar/settings"
+
 // Shortage is the free memory of an allocator after a failed request, by the reason
 // why it could not serve the request.
 type Shortage struct {
@@ -65,28 +67,50 @@ func (a *Allocator) Shortage(e *OutOfMemoryError) Shortage {
 }
 
 // expandableServes reports whether granules leave room for a request that failed
-// in plain segments. Every pool and stream has its own granules (spec 6.1), so
-// many streams with little in each may need more than plain segments do.
+// in plain segments.
 func (a *Allocator) expandableServes(e *OutOfMemoryError) bool {
 	cfg := a.cfg
 	cfg.ExpandableSegments = true
 	if e.TooLarge || MappingProblem(cfg) != "" {
 		return false
 	}
+	mapped, more := a.packed(e, &a.rules)
+	if more == 0 {
+		return true
+	}
+	if e.Limited && mapped+e.Segment > e.Limit { // the limit is checked as for a plain segment (spec 3.1)
+		return false
+	}
+	return mapped+more <= e.DeviceFree+e.Reserved
+}
+
+// MappedWith returns how much device memory expandable segments with other settings would have mapped to serve a
+// request that failed, too, if free pieces were no obstacle.
+func (a *Allocator) MappedWith(e *OutOfMemoryError, s settings.Settings) uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	rules := a.rules.Differences.rules(s)
+	mapped, more := a.packed(e, &rules)
+	return mapped + more
+}
+
+// packed returns how much granules take of what is in use on the device, and how much more the request does that failed. Every pool
+// and stream has its own granules (spec 6.1), so many streams with little in each may need more than plain segments do.
+func (a *Allocator) packed(e *OutOfMemoryError, rules *Rules) (mapped, more uint64) {
 	used := make([]uint64, len(a.streamPools))
 	for i := range a.blocks {
-		if b := &a.blocks[i]; b.state == stateAllocated || b.state == statePending {
+		if b := &a.blocks[i]; (b.state == stateAllocated || b.state == statePending) && !b.elsewhere {
 			used[b.streamPool] += b.size
 		}
 	}
-	mapped, tail := uint64(0), uint64(0) // tail is what is left in the granules of the request's own
+	tail := uint64(0) // what is left in the granules of the request's own
 	for i, sp := range a.streamPools {
 		switch {
 		case sp == nil:
 		case sp.pool.private != nil && sp.pool.private.source != nil: // its segments stay what they are
 			mapped += used[i]
 		default:
-			size := a.rules.MappedSize(used[i], sp.pool.kind == large)
+			size := rules.MappedSize(used[i], sp.pool.kind == large)
 			mapped += size
 			if sp.pool == a.poolOf(e) && sp.stream == e.Stream {
 				tail = size - used[i]
@@ -94,12 +118,9 @@ func (a *Allocator) expandableServes(e *OutOfMemoryError) bool {
 		}
 	}
 	if tail >= e.Rounded {
-		return true
+		return mapped, 0
 	}
-	if e.Limited && mapped+e.Segment > e.Limit { // the limit is checked as for a plain segment (spec 3.1)
-		return false
-	}
-	return mapped+a.rules.MappedSize(e.Rounded-tail, kindOf(e.Rounded) == large) <= e.DeviceFree+e.Reserved
+	return mapped, rules.MappedSize(e.Rounded-tail, kindOf(e.Rounded) == large)
 }
 
 // poolOf returns the pool of a request that failed; nil if it is gone.

@@ -75,7 +75,9 @@ func (a *Allocator) handOutSplit(id blockID, size, rounded uint64, split bool) b
 		a.stats.oversizeAllocations.add(1)
 	}
 	if a.spiller != nil {
-		a.mostInUse = max(a.mostInUse, a.inUse())
+		used := a.inUse()
+		a.mostInUse = max(a.mostInUse, used)
+		a.course.note(a.served, used+a.liveElsewhere())
 	}
 	return id
 }

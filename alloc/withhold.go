@@ -209,6 +209,41 @@ func (a *Allocator) searchSpilled(r *request) blockID {
 	return a.takeWithheld(r.streamPool, r.rounded)
 }
 
+// leastSpace is what of the cache is given back at least: the stream is waited for each time.
+const leastSpace = 256 << 20
+
+// makeSpace gives as much of the cache back as a request lacks, if there is a spiller: a job that needs more than
+// the device has comes here in every step, and would map again what a full release has unmapped. It reports whether
+// the cache had enough.
+func (a *Allocator) makeSpace(r *request) (bool, error) {
+	if a.spiller == nil || !r.expandable || r.streamPool.pool.private != nil || a.capturing(r.stream) {
+		return false, nil
+	}
+	lacking := a.lacking(r)
+	releasable := a.releasableBytes()
+	if lacking == 0 || releasable < lacking {
+		return false, nil
+	}
+	a.stats.allocRetries++
+	return true, a.shrink(min(releasable, max(lacking, leastSpace)))
+}
+
+// lacking returns how much device memory a request that was refused lacks, as far as can be told.
+func (a *Allocator) lacking(r *request) uint64 {
+	if r.refusal == nil {
+		want := a.reserved + r.segment
+		if !a.limited {
+			return 0
+		}
+		return want - min(want, a.limit)
+	}
+	need := roundUp(r.rounded, a.rules.Granule(r.streamPool.pool.kind == large))
+	if free, _, err := a.dev.MemInfo(); err == nil && free < need {
+		return need - free
+	}
+	return need // a limit that the device does not tell of
+}
+
 // takeWithheld takes rounded bytes out of the smallest withheld block on the host that has them.
 func (a *Allocator) takeWithheld(sp *streamPool, rounded uint64) blockID {
 	best := noBlock

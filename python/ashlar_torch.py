@@ -55,9 +55,9 @@ not yet support ...".
 
 What has no effect: caching cannot be switched off (caching_allocator_enable(False),
 caching_allocator_disabled(), PYTORCH_NO_CUDA_MEMORY_CACHING) and page-locked memory
-is not recorded (record_pinned_host_memory): each warns once. Silently: a profiler
-with profile_memory=True sees no allocations of the device; snapshots have no
-external_annotations (record_function, _annotate_memory) and no compile_context.
+is not recorded (record_pinned_host_memory): each warns once, as settings without
+effect do. Silently: a profiler with profile_memory=True sees no allocations of the
+device; snapshots have no external_annotations (record_function, _annotate_memory) and no compile_context.
 
 torch.backends.cudnn.benchmark = True has cuDNN ask the allocator for its largest
 free block (cacheInfo). PyTorch has no setter for the answer, so the library puts
@@ -668,6 +668,8 @@ class _Answers:
         def configure(conf):
             self.ashlar.do("ashlar_configure", conf.encode())
             self.conf = conf
+            for note in self.ashlar.settings()["notes"]:
+                _warn_once(note)
             self.tiers.follow_optimizers()
             # Page-locked memory of the host stays PyTorch's.
             pinned = ",".join(item for item in conf.split(",") if item.strip().startswith("pinned_"))
@@ -717,6 +719,8 @@ def _install():
     library, path = _open()
     ashlar = _Ashlar(library, path)
     conf = ashlar.settings()  # wrong settings are told now
+    for note in conf["notes"]:
+        _warn_once(note)
     allocator = torch.cuda.memory.CUDAPluggableAllocator(path, "ashlar_malloc", "ashlar_free")
     for setter, name in _SETTERS.items():
         function = getattr(allocator.allocator(), setter, None)
@@ -806,6 +810,13 @@ def _bytes(size):
     return int(float(number) * step ** " KMGT".index(prefix or " "))
 
 
+def _encoded(name):
+    """A name as C takes it, which would end it at a NUL."""
+    if "\0" in name:
+        raise ValueError("ashlar_torch: the name %r has a NUL in it" % name)
+    return name.encode()
+
+
 class _Tenant:
     """A part of the process with memory of its own; made by tenant().
 
@@ -817,6 +828,7 @@ class _Tenant:
 
     def __init__(self, answers, name, device):
         self.name, self.device = name, device
+        self._name = _encoded(name)
         self._answers = answers
         self._stream = None
         self._entered = threading.local()
@@ -831,16 +843,16 @@ class _Tenant:
 
     def bind(self, stream):
         """What is allocated on this stream belongs to the tenant from now on."""
-        self._answers.ashlar.do("ashlar_tenant_bind_stream", self.device, self.name.encode(), stream.cuda_stream)
+        self._answers.ashlar.do("ashlar_tenant_bind_stream", self.device, self._name, stream.cuda_stream)
 
     def resize(self, guarantee=0, ceiling=None, priority=0):
         """Change the terms; RuntimeError says who holds the memory if they cannot be met."""
-        self._answers.ashlar.do("ashlar_tenant_resize", self.device, self.name.encode(), _bytes(guarantee), _bytes(ceiling), priority)
+        self._answers.ashlar.do("ashlar_tenant_resize", self.device, self._name, _bytes(guarantee), _bytes(ceiling), priority)
 
     def stats(self):
         """The statistics of the tenant alone, as ashlar_torch.stats() has those of all."""
         ashlar = self._answers.ashlar
-        return _ordered(json.loads(ashlar.take(ashlar.so.ashlar_tenant_stats_json(self.device, self.name.encode()))))
+        return _ordered(json.loads(ashlar.take(ashlar.so.ashlar_tenant_stats_json(self.device, self._name))))
 
     def usage(self):
         """What the device's memory is used for: the limit, and each tenant's part."""
@@ -849,7 +861,7 @@ class _Tenant:
 
     def close(self):
         """Give the guarantee back; the tenant's tensors must be gone. Its streams are the default's again."""
-        self._answers.ashlar.do("ashlar_tenant_delete", self.device, self.name.encode())
+        self._answers.ashlar.do("ashlar_tenant_delete", self.device, self._name)
 
     def __enter__(self):
         cuda = self._answers.torch.cuda
@@ -883,7 +895,7 @@ def tenant(name, guarantee=0, ceiling=None, priority=0, device=None, limit=None)
     if any(u["name"] == name for u in t.usage()["tenants"]):
         t.resize(guarantee, ceiling, priority)
     else:
-        answers.ashlar.do("ashlar_tenant_create", device, name.encode(), _bytes(guarantee), _bytes(ceiling), priority)
+        answers.ashlar.do("ashlar_tenant_create", device, t._name, _bytes(guarantee), _bytes(ceiling), priority)
     return t
 
 
@@ -982,10 +994,10 @@ class _Tiers:
     def name(self, optimizer):
         """What is seldom used, an optimizer's state and parameters that nobody trains, and what is not."""
         torch = self.answers.torch
-        self.cold(optimizer)
+        self.cold(_blocks(torch, optimizer))
         # The kind as type() says it: an object may run code when it is asked for its class.
         frozen = [o for o in gc.get_objects() if issubclass(type(o), torch.nn.Parameter) and o.is_cuda and not o.requires_grad]
-        self.cold(frozen)
+        self.cold(_blocks(torch, frozen))
         for device, blocks in _blocks(torch, [group["params"] for group in optimizer.param_groups]).items():
             self.answers.ashlar.do("ashlar_busy", device, *_array(blocks))
 
@@ -1048,8 +1060,8 @@ class _Tiers:
             raise error("ashlar_torch: %s: %s" % (what, self.answers.ashlar.why()))
         return report
 
-    def cold(self, things):
-        for device, blocks in _blocks(self.answers.torch, things).items():
+    def cold(self, found):
+        for device, blocks in found.items():
             self.answers.ashlar.do("ashlar_cold", device, *_array(blocks))
 
     def step(self, devices):
@@ -1090,12 +1102,13 @@ class _Region:
 
     def __init__(self, answers, name, device):
         self.name, self.device = name, device
+        self._name = _encoded(name)
         self._answers = answers
         self._entered = threading.local()
 
     def __enter__(self):
         outer = ctypes.c_int()
-        self._answers.ashlar.do("ashlar_region_enter", self.device, self.name.encode(), ctypes.byref(outer))
+        self._answers.ashlar.do("ashlar_region_enter", self.device, self._name, ctypes.byref(outer))
         self._entered.__dict__.setdefault("stack", []).append(outer.value)
         return self
 
@@ -1104,14 +1117,14 @@ class _Region:
 
     def park(self, keep=True):
         """Give the region's device memory back; returns how much."""
-        report = self._answers.tiers.move("ashlar_park", self.device, "region " + self.name, self.name.encode(), int(keep))
+        report = self._answers.tiers.move("ashlar_park", self.device, "region " + self.name, self._name, int(keep))
         if report["private_bytes"]:
             _warn_once("region %s: %d bytes belong to captured graphs and stay on the device" % (self.name, report["private_bytes"]))
         return report["freed_bytes"]
 
     def restore(self):
         """Bring the region back to the device; returns how many bytes came."""
-        return self._answers.tiers.move("ashlar_restore", self.device, "region " + self.name, self.name.encode())["in_bytes"]
+        return self._answers.tiers.move("ashlar_restore", self.device, "region " + self.name, self._name)["in_bytes"]
 
     def stats(self):
         """The region's figures: device_bytes, host_bytes, dropped, moves and more."""
@@ -1119,7 +1132,7 @@ class _Region:
 
     def close(self):
         """Give up the region; its tensors must be gone."""
-        self._answers.ashlar.do("ashlar_region_delete", self.device, self.name.encode())
+        self._answers.ashlar.do("ashlar_region_delete", self.device, self._name)
 
 
 def _number(torch, device):
@@ -1179,16 +1192,21 @@ def _as_region(answers, what, device):
 
 
 def _move_blocks(answers, name, things):
+    return [answers.tiers.move(name, device, "tensors", *_array(blocks)) for device, blocks in _given(answers, things).items()]
+
+
+def _given(answers, things):
     found = _blocks(answers.torch, things)
     if not found:
         raise ValueError("ashlar_torch: there is no tensor of a GPU in what was given")
-    return [answers.tiers.move(name, device, "tensors", *_array(blocks)) for device, blocks in found.items()]
+    return found
 
 
 def cold(what):
     """Say that tensors (or a module, an optimizer, a list of them) are seldom used: with
     overflow they leave the device before others do."""
-    _installed().tiers.cold(what)
+    answers = _installed()
+    answers.tiers.cold(_given(answers, what))
 
 
 def step(device=None):

@@ -21,6 +21,12 @@ class TestTenants(JobCase):
         self.job(REFUSAL + textwrap.dedent("""
             MIB = 1 << 20
             serve = ashlar_torch.tenant("serve", guarantee="100MiB", priority=10)
+            try:
+                ashlar_torch.tenant("ser\\0ve")
+            except ValueError as e:
+                assert "has a NUL in it" in str(e), e
+            else:
+                raise AssertionError("a NUL was cut")
             blocks = [torch.take(20 * MIB) for _ in range(7)]  # of the 156 MiB that are not guaranteed
             said = refusal(20 * MIB)
             assert "Tenant default has 140.00 MiB reserved, 0 B guaranteed" in said, said

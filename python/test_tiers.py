@@ -165,6 +165,10 @@ class TestTiers(JobCase):
             t = write(torch.Tensor(20 * MIB), 1)
             refused(lambda: ashlar_torch.park(t, keep=False), "for regions only", ValueError)
             refused(lambda: ashlar_torch.park([]), "no tensor", ValueError)
+            for nothing in (5, [], Module(), torch.optim.Optimizer([t])):
+                refused(lambda: ashlar_torch.cold(nothing), "there is no tensor of a GPU in what was given", ValueError)
+            for call in (ashlar_torch.region, ashlar_torch.park, ashlar_torch.restore):
+                refused(lambda: call("act" + chr(0) + "or"), "has a NUL in it", ValueError)
             refused(lambda: ashlar_torch.park("nobody"), "has no region")
             refused(lambda: ashlar_torch.restore("nobody"), "has no region")
             refused(ashlar_torch.region("").__enter__, "needs a name")
@@ -247,6 +251,28 @@ class TestTiers(JobCase):
             assert holds(first[3], 3) and all(holds(t, 10 + i) for i, t in enumerate(over))
         """, memory=80, stderr=r"^ashlar: device 0 is full: 20\.00 MiB .*GB/s.* It was asked for at <string>:\d+ \(", ASHLAR_CONF="overflow:64MiB")
         self.assertEqual(said.count("\n"), 1, said)
+
+    def test_overflow_without_effect(self):
+        """What switches it off is told, once, and no optimizer is followed."""
+        job = """
+            t = torch.Tensor(20 * MIB)
+            optimizer = torch.optim.Optimizer([t])
+            optimizer.step()
+            assert not ashlar_torch._answers.tiers.hooks and len(ashlar_torch.settings()["notes"]) == 1
+            torch._C._accelerator_setAllocatorSettings("garbage_collection_threshold:0.5")
+        """
+        for other in ("tiers:False", "expandable_segments:False", "ASHLAR_TENANTS_HOLD=1"):
+            with self.subTest(other=other):
+                name, _, value = other.rpartition("=")
+                conf = "overflow:64MiB" if name else "overflow:64MiB," + other
+                said = self.run_job(job, stderr="^<string>:1: RuntimeWarning: ashlar_torch: overflow has no effect beside %s: leave one of them out\n" % other,
+                                    ASHLAR_CONF=conf, **({name: value} if name else {}))
+                self.assertEqual(said.count("RuntimeWarning"), 1, said)
+        self.run_job("""
+            torch._C._accelerator_setAllocatorSettings("pinned_num_register_threads:2")  # which PyTorch is told of
+            optimizer = torch.optim.Optimizer([torch.Tensor(20 * MIB)])
+            ashlar_torch._answers.tiers.name(optimizer)  # without state on the GPU
+        """, ASHLAR_CONF="overflow:64MiB")
 
     def test_optimizers_are_marks(self):
         self.run_job("""

@@ -38,8 +38,13 @@ func (s Settings) ExportAs(variable string) string {
 	if text == "" {
 		return "unset " + variable
 	}
-	if strings.ContainsAny(text, "[]>*") { // which a shell would read as a pattern or a file
-		text = strconv.Quote(text)
+	return "export " + variable + "=" + Quoted(text)
+}
+
+// Quoted returns a text of settings as a shell takes it.
+func Quoted(text string) string {
+	if strings.ContainsAny(text, "[]>*") { // which it would read as a pattern or a file
+		return strconv.Quote(text)
 	}
-	return "export " + variable + "=" + text
+	return text
 }

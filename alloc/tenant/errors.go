@@ -25,7 +25,7 @@ type OutOfMemoryError struct {
 	Guarantee uint64
 	Ceiling   uint64 // 0: none
 	Firm      uint64 // bytes reserved by the tenant, revocable blocks apart
-	Limit     uint64 // of the group
+	Limit     uint64 // of the group; Unlimited: none
 	// Lent is what tenants hold as revocable blocks; NotReturned are those of them
 	// that were asked to give back and did not.
 	Lent, NotReturned []Share
@@ -66,6 +66,10 @@ func (e *OutOfMemoryError) Situation() string {
 	case LentOut:
 		fmt.Fprintf(&m, "; the %s wanted are lent and were not given back in time.", units.Size(e.Refused))
 	case DeviceFull:
+		if e.Limit == Unlimited {
+			fmt.Fprintf(&m, "; %s more were refused: %v.", units.Size(e.Refused), e.Refusal)
+			break
+		}
 		fmt.Fprintf(&m, "; the group of %s allows %s more, but the device has not got them: something outside the group has taken them.", units.Size(e.Limit), units.Size(e.Refused))
 	case TenantClosed:
 		m.WriteString("; it is closed.")

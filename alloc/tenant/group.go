@@ -45,6 +45,9 @@ type Group struct {
 	tenants []*Tenant
 }
 
+// Unlimited is the limit of a group that reserves whatever its device has.
+const Unlimited = 1 << 62
+
 // New makes a group without tenants that reserves at most limit bytes of a device.
 func New(d driver.Driver, limit uint64, o Options) (*Group, error) {
 	switch {

@@ -158,6 +158,12 @@ func TestDeviceFull(t *testing.T) {
 	if u := g.Usage(); u.Reserved != d.Held() {
 		t.Errorf("%+v", u)
 	}
+	g = must(tenant.New(d, tenant.Unlimited, tenant.Options{}))
+	a = must(g.Add("a", tenant.Terms{}))
+	if _, err := a.Malloc(140*mib, 0); !errors.As(err, &oom) || oom.Reason != tenant.DeviceFull ||
+		!strings.Contains(err.Error(), "; 140.00 MiB more were refused: sim: ") || strings.Contains(err.Error(), "group") {
+		t.Errorf("%v", err)
+	}
 }
 
 // A cache that the driver does not take back is named in the error.

@@ -42,5 +42,6 @@
 // those whose blocks live longest, or, once parameters were named by [Space.Busy], in a request those
 // that were made early in the step. Otherwise, or if nothing is cold, the new block
 // is put there. When memory becomes free, also in the allocator's cache, blocks come home at
-// marks, hottest first, and cold ones before they are used if [Space.Fetch] is called for them.
+// marks, hottest first, and cold ones before they are used if [Space.Fetch] is called for them. Those that were
+// moved in a step and are not cold come home in it, once it is past its peak: steps are most often like those before.
 package tier

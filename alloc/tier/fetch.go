@@ -10,7 +10,8 @@ import (
 // Fetch brings the handles behind blocks home that overflowed, before kernels use them again and again, as an
 // optimizer does with its state: as many as there is room for, in memory that the driver has or that is cached, less what the
 // step will ask for after it, if it is like the two before. What does not fit stays, without an
-// error, and nothing else moves. Hints stay: what was named cold goes again at the next overflow. If nothing of the blocks lies
+// error. What lives longer than a step and is not cold, as parameters and workspaces of libraries, comes before them: in a job that overflows in
+// every step nothing else brings it home. Hints stay: what was named cold goes again at the next overflow. If nothing of all that lies
 // in the host's memory, neither Quiet nor the driver is called. What was parked is brought back by Restore only.
 func (sp *Space) Fetch(addrs []uint64) (Report, error) {
 	l := &sp.store.ledger
@@ -31,17 +32,17 @@ func (sp *Space) Fetch(addrs []uint64) (Report, error) {
 	}
 	s.sweep()
 	err := s.hold(sp, func(pl *alloc.Placement) error {
+		// What died on the host is given up here, while the device waits anyway, and not at the mark.
+		if idle := idleOn(pl); idle > 0 {
+			if err := pl.Release(); err != nil {
+				return err
+			}
+			sp.fetched.idle += idle
+		}
 		free := s.freeIn(pl)
 		reserved, _, _ := pl.Reserved()
 		room := free + reserved - min(reserved, pl.InUse()) // with what is cached
-		pages, bytes := within(sp.away(pl, addrs), room-min(room, sp.fetched.ahead()))
-		if bytes > free {
-			if err := pl.Shrink(bytes - free); err != nil {
-				return err
-			}
-			pages, _ = within(pages, s.freeIn(pl)) // the cache may have parts of handles only
-		}
-		err := s.transfer(pl, sp, runsOf(pages), alloc.OnDevice, nil, &r)
+		err := s.bringIn(pl, sp, sp.away(pl, addrs), room-min(room, sp.fetched.ahead()), &r)
 		sp.fetched.begin(pl, sp.movedOut(), r.In > 0)
 		return err
 	})
@@ -52,11 +53,29 @@ func (sp *Space) Fetch(addrs []uint64) (Report, error) {
 	return r, err
 }
 
-// away lists the pages behind blocks that have overflowed and may come home.
+// bringIn moves those of some pages to the device that have room, into memory that is free or cached.
+func (s *Store) bringIn(pl *alloc.Placement, sp *Space, pages []*page, room uint64, r *Report) error {
+	pages, bytes := within(pages, room)
+	if free := s.freeIn(pl); bytes > free {
+		if err := pl.Shrink(bytes - free); err != nil {
+			return err
+		}
+		pages, _ = within(pages, s.freeIn(pl)) // the cache may have parts of handles only
+	}
+	return s.transfer(pl, sp, runsOf(pages), alloc.OnDevice, nil, r)
+}
+
+// away lists the pages that have overflowed and may come home: those that are used in each step, hottest first, and
+// those behind blocks.
 func (sp *Space) away(pl *alloc.Placement, addrs []uint64) []*page {
+	pages := sp.hottest(pl, func(c class) bool { return c == unnamed || c == busy || c == fresh })
+	hot := make(map[*page]bool, len(pages))
+	for _, p := range pages {
+		hot[p] = true
+	}
 	named := blocksOf(pl, addrs)
-	return sp.pages(pl, func(g *alloc.Granule, p *page) bool {
-		if g.Place != alloc.OnHost || p.parked || g.Private || sp.pinned(g) {
+	return append(pages, sp.pages(pl, func(g *alloc.Granule, p *page) bool {
+		if g.Place != alloc.OnHost || p.parked || g.Private || hot[p] || sp.pinned(g) {
 			return false
 		}
 		for _, b := range g.Blocks {
@@ -65,7 +84,7 @@ func (sp *Space) away(pl *alloc.Placement, addrs []uint64) []*page {
 			}
 		}
 		return false
-	})
+	})...)
 }
 
 // within returns the pages that so many bytes have room for.
@@ -92,6 +111,7 @@ func (sp *Space) movedOut() uint64 {
 type fetched struct {
 	begun        bool   // there was a Fetch in this step
 	home         bool   // and something came home
+	idle         uint64 // bytes on the host that no block used any more, and were given up
 	most         uint64 // bytes in use at once in this step before it
 	used, out    uint64 // in use, and moved out so far, after it
 	last, before uint64 // what the two steps before have needed

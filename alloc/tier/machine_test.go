@@ -73,7 +73,7 @@ type machine struct {
 	of      int // whose
 
 	parked, overflowed, broken int
-	fetched                    uint64
+	fetched, returned          uint64
 }
 
 func newMachine(t testing.TB, seed uint64, real bool) *machine {
@@ -103,7 +103,7 @@ func newMachine(t testing.TB, seed uint64, real bool) *machine {
 	if m.IntN(3) == 0 {
 		options.Quiet = func() (func(), error) {
 			if m.IntN(20) == 0 {
-				return nil, errors.New("not now")
+				return nil, errNotNow
 			}
 			return func() {}, nil
 		}
@@ -181,6 +181,15 @@ func (m *machine) step() error {
 		if report.Out+report.Dropped > 0 {
 			return fmt.Errorf("a fetch has moved something away: %+v", report)
 		}
+	case p < 89:
+		m.store.moving.Lock()
+		var report Report
+		report, err = sp.comeBack(m.Uint64N(400 * mib))
+		m.store.moving.Unlock()
+		m.returned += report.In
+		if report.Out+report.Dropped > 0 {
+			return fmt.Errorf("memory has gone while it should come home: %+v", report)
+		}
 	case p < 92:
 		_, err = m.store.Step()
 	case p < 94:
@@ -212,7 +221,7 @@ func (m *machine) step() error {
 	}
 	if err != nil && !m.faulty {
 		var routed *alloc.RouteActiveError
-		if !errors.Is(err, driver.ErrOutOfMemory) && !errors.As(err, &routed) && err.Error() != "not now" {
+		if !errors.Is(err, driver.ErrOutOfMemory) && !errors.As(err, &routed) && !errors.Is(err, errNotNow) {
 			return err
 		}
 	}
@@ -416,6 +425,9 @@ func (m *machine) finish() error {
 	return nil
 }
 
+// errNotNow is a Quiet that refuses; a step of several spaces may meet it more than once.
+var errNotNow = errors.New("not now")
+
 // TestMachine: whatever is done and wherever the driver fails, once or for ever, after
 // each call every byte is where the ledger says, and the counters are the driver's.
 func TestMachine(t *testing.T) {
@@ -428,7 +440,7 @@ func TestMachine(t *testing.T) {
 			runs := 0
 			parked, overflowed, broken, injected := 0, 0, 0, 0
 			var moved Stats
-			var fetched uint64
+			var fetched, returned uint64
 			rapid.Check(t, func(rt *rapid.T) {
 				seed := rapid.Uint64().Draw(rt, "seed")
 				if runs++; real && runs > 20 || real && testing.Short() && runs > 5 {
@@ -457,10 +469,11 @@ func TestMachine(t *testing.T) {
 				overflowed += m.overflowed
 				broken += m.broken
 				fetched += m.fetched
+				returned += m.returned
 				injected += m.dev.injected
 			})
-			t.Logf("%d parked, %d overflowed, %d times broken, %d failures, %d MiB out, %d in, %d fetched",
-				parked, overflowed, broken, injected, moved.BytesOut/mib, moved.BytesIn/mib, fetched/mib)
+			t.Logf("%d parked, %d overflowed, %d times broken, %d failures, %d MiB out, %d in, %d fetched, %d returned",
+				parked, overflowed, broken, injected, moved.BytesOut/mib, moved.BytesIn/mib, fetched/mib, returned/mib)
 			// The few runs over real bytes may leave something out.
 			if !testing.Short() && !real && (overflowed == 0 || broken == 0 || injected == 0 || moved.BytesIn == 0 || moved.BytesOut == 0 || fetched == 0) {
 				t.Error("the machine has not tried everything")

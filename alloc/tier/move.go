@@ -8,8 +8,9 @@ import (
 	"github.com/ashlar-mem/ashlar/driver"
 )
 
-// batch is how many bytes are copied and remapped at once, if handles are not larger.
-const batch = 128 << 20
+// batch is how many bytes are copied and remapped at once, if handles are not larger. The driver opens a page of
+// the host between two copies: runs of six pages of 20 MiB went at 36 GB/s to the host, single ones at 49 (measured on an H200).
+const batch = 20 << 20
 
 // slots is how many runs are on their way at once: the targets of one are made while one is copied, one is remapped,
 // and the old handles of one are released. A driver may have some of these wait for each other, so there is one more.

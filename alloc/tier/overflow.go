@@ -36,9 +36,11 @@ func (s spiller) MapHost(addr, size, granule uint64) error {
 	return nil
 }
 
-// quantum is the least that is moved to make room: each time the whole device has to
-// be waited for.
-const quantum = 64 << 20
+// What is moved to make room, if no more is missing: each time the whole device has to be waited for.
+const (
+	quantum     = 64 << 20
+	mostQuantum = 4 * quantum
+)
 
 // MakeRoom moves cold handles out of the way of a request, if this is a moment for
 // it and they are enough.
@@ -87,8 +89,11 @@ func (sp *Space) evictFor(oom *alloc.OutOfMemoryError, room uint64) uint64 {
 	if missing == 0 || missing > room {
 		return 0
 	}
-	r, err := sp.evict(missing, min(room, max(missing, quantum, sp.ahead.more())), fresh)
+	r, err := sp.evict(missing, min(room, max(missing, sp.ahead.more(), sp.ahead.quantum())), fresh)
 	sp.ahead.now += r.Out
+	if r.Out > 0 {
+		sp.returns.gone()
+	}
 	if err != nil && r.Freed < missing {
 		return 0
 	}
@@ -166,8 +171,15 @@ type ahead struct {
 
 // more returns what the rest of the step will move, if it is like the two before.
 func (a *ahead) more() uint64 {
-	like := min(a.last, a.before)
+	like := a.like()
 	return like - min(like, a.now)
+}
+
+func (a *ahead) like() uint64 { return min(a.last, a.before) }
+
+// quantum returns how much is moved at least: as much as this step has moved so far that was not foreseen.
+func (a *ahead) quantum() uint64 {
+	return min(max(quantum, a.now-min(a.now, a.like())), mostQuantum)
 }
 
 // mark ends a step.
@@ -273,9 +285,9 @@ func (sp *Space) coldest(pl *alloc.Placement, last class) []candidate {
 	return all
 }
 
-// hottest lists the pages that are to come home, hottest first.
-func (sp *Space) hottest(pl *alloc.Placement) []*page {
-	all := slices.DeleteFunc(sp.candidates(pl, alloc.OnHost), func(c candidate) bool { return c.page.parked })
+// hottest lists the pages of some classes that are to come home, hottest first.
+func (sp *Space) hottest(pl *alloc.Placement, some func(class) bool) []*page {
+	all := slices.DeleteFunc(sp.candidates(pl, alloc.OnHost), func(c candidate) bool { return c.page.parked || !some(c.class) })
 	slices.SortFunc(all, func(a, b candidate) int { return colder(b, a) })
 	out := make([]*page, len(all))
 	for i, c := range all {

@@ -32,6 +32,7 @@ type Space struct {
 	use     highest // of the device's memory, since the last overflow
 	ahead   ahead
 	fetched fetched
+	returns returns
 }
 
 // Name returns the space's name.
@@ -148,6 +149,9 @@ func (sp *Space) Dropped(addr uint64) bool {
 	_, _, dropped, _ := sp.Where(addr)
 	return dropped > 0
 }
+
+// Free returns how much device memory the space can still have.
+func (sp *Space) Free() uint64 { return sp.store.free(sp) }
 
 // SetOverflow lets requests that would fail be served with up to that many bytes of host
 // memory, as far as the store's limit allows it; 0 ends it, and leaves what is there.

@@ -83,11 +83,12 @@ func (sp *Space) endStep(r *Report) (pressed bool, err error) {
 	watched = watched || len(sp.cold)+len(sp.busy)+len(sp.pins) > 0 // hints end with their blocks
 	sp.mu.Unlock()
 	var idle uint64 // host memory that no block uses: what overflowed for a while
+	var gone uint64 // and what a Fetch has given up of it
 	var home bool   // what is cold has come home in this step
 	sp.attached().Placer().Look(func(pl *alloc.Placement) {
 		most := pl.Mark()
 		sp.use.note(max(most, sp.fetched.most))
-		home = sp.fetched.home
+		home, gone = sp.fetched.home, sp.fetched.idle
 		sp.fetched.mark(most, sp.movedOut())
 		sp.marked = pl.Served()
 		if watched {
@@ -95,15 +96,16 @@ func (sp *Space) endStep(r *Report) (pressed bool, err error) {
 		}
 	})
 	sp.ahead.mark()
+	sp.returns.mark()
 	if pressed {
 		sp.use = highest{}
 	}
 	// What has come home goes again at the next overflow, not before, if a request may move it.
-	if pressed && idle > 0 && (!home || s.options.Alone == nil) {
+	if pressed && idle+gone > 0 && (!home || s.options.Alone == nil) {
 		l.mu.Lock()
 		room := min(sp.overflow-min(sp.overflow, sp.host), l.hostLimit-min(l.hostLimit, l.hostTaken()-l.keptBytes))
 		l.mu.Unlock()
-		missing := idle - min(idle, s.free(sp))
+		missing := idle + gone - min(idle+gone, s.free(sp))
 		evicted, err := sp.evict(0, min(missing, room), settled)
 		r.add(evicted)
 		if err != nil || evicted.Freed < missing && s.options.Alone == nil {
@@ -132,9 +134,7 @@ func (sp *Space) grow(pl *alloc.Placement) (idle uint64) {
 	marks := sp.store.marks
 	ages := make(map[uint64]age, len(sp.ages))
 	pl.Granules(func(g *alloc.Granule) bool {
-		if g.Live == 0 && g.Place == alloc.OnHost {
-			idle += g.Size
-		}
+		idle += idleIn(g)
 		for _, b := range g.Blocks {
 			if a, ok := sp.ages[b.Addr]; ok && a.size == b.Size {
 				ages[b.Addr] = a
@@ -153,6 +153,23 @@ func (sp *Space) grow(pl *alloc.Placement) (idle uint64) {
 			}
 		}
 	}
+	return idle
+}
+
+// idleIn returns the bytes of a handle of the host that no block uses.
+func idleIn(g *alloc.Granule) uint64 {
+	if g.Live == 0 && g.Place == alloc.OnHost {
+		return g.Size
+	}
+	return 0
+}
+
+// idleOn returns the bytes of all of them.
+func idleOn(pl *alloc.Placement) (idle uint64) {
+	pl.Granules(func(g *alloc.Granule) bool {
+		idle += idleIn(g)
+		return true
+	})
 	return idle
 }
 
@@ -210,7 +227,7 @@ func (s *Store) comeHome(r *Report) error {
 		room := s.free(sp) + sp.spare()
 		choose := func(pl *alloc.Placement) (pages []*page) {
 			left := room
-			for _, p := range sp.hottest(pl) {
+			for _, p := range sp.hottest(pl, func(class) bool { return true }) {
 				if p.size > left {
 					break
 				}

@@ -73,7 +73,6 @@ type library struct {
 	history  historyMode
 	written  map[string]bool // paths of oom_snapshot that were written
 	tenants  []tenantSpec    // of ASHLAR_TENANTS
-	hold     bool            // their guarantees are held
 	nextSlot int             // for a tenant
 }
 
@@ -171,7 +170,7 @@ func (l *library) makeDevice(n int) (*device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("device %d cannot be used: %w", n, err)
 	}
-	g, err := tenant.New(drv, unlimited, tenant.Options{Hold: l.hold})
+	g, err := tenant.New(drv, tenant.Unlimited, tenant.Options{Hold: l.cfg.hold})
 	if err != nil {
 		return nil, fmt.Errorf("device %d cannot be used: %w", n, err)
 	}
@@ -213,7 +212,7 @@ func (l *library) makeSlot(slot, number int, g *tenant.Group, m *mover, name str
 		if err := d.space.Attach(d.alloc); err != nil {
 			return nil, err
 		}
-		if err := d.setTiers(&l.cfg.own); err != nil {
+		if err := d.setTiers(&l.cfg); err != nil {
 			return nil, err
 		}
 	}
@@ -312,12 +311,12 @@ func (l *library) configure(conf string) error {
 	if l.failed != nil {
 		return l.failed
 	}
-	failed := l.cfg.read(conf, true)
 	l.cfg.conf, l.cfg.variable = conf, ""
+	failed := l.cfg.read(conf, true)
 	err := l.eachDevice(func(d *device) error {
 		return d.withFrontOff(l.cfg.own.frontCache, func() error {
 			d.alloc.Use(l.settingsOf(d.tenant.Name()))
-			return d.setTiers(&l.cfg.own)
+			return d.setTiers(&l.cfg)
 		})
 	})
 	return errors.Join(failed, err)

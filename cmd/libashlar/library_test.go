@@ -159,6 +159,19 @@ func TestReadConfig(t *testing.T) {
 		{
 			name: "tiers", env: []string{"ASHLAR_CONF=overflow:64GiB,host_limit:1GiB,tiers:False"},
 			want: "expandable_segments:True,tiers:False,overflow:68719476736,host_limit:1073741824", from: "ASHLAR_CONF",
+			note: "overflow has no effect beside tiers:False: leave one of them out",
+		},
+		{
+			name: "overflow without expandable segments", env: []string{"ASHLAR_CONF=overflow:1GiB,expandable_segments:False"},
+			want: "expandable_segments:False,overflow:1073741824", from: "ASHLAR_CONF", note: "overflow has no effect beside expandable_segments:False",
+		},
+		{
+			name: "overflow beside guarantees", env: []string{"ASHLAR_CONF=overflow:1GiB", "ASHLAR_TENANTS_HOLD=1"},
+			want: "expandable_segments:True,overflow:1073741824", from: "ASHLAR_CONF", note: "overflow has no effect beside ASHLAR_TENANTS_HOLD=1",
+		},
+		{
+			name: "as explain proposes", env: []string{"ASHLAR_CONF=garbage_collection_threshold:0.5,roundup_power2_divisions:[256:2,>:4],overflow:8GiB"},
+			want: "garbage_collection_threshold:0.5,roundup_power2_divisions:[256:2,>:4],expandable_segments:True,overflow:8589934592", from: "ASHLAR_CONF",
 		},
 		{name: "pages", env: []string{"ASHLAR_CONF=region_page:20MiB"}, want: "expandable_segments:True,region_page:20971520", from: "ASHLAR_CONF"},
 		{name: "odd page", env: []string{"ASHLAR_CONF=region_page:21MiB"}, from: "ASHLAR_CONF", err: `"region_page": "21MiB" is not allowed; allowed: a multiple of 2MiB`},

@@ -33,7 +33,7 @@ func (l *library) malloc(n int, size, stream uint64, meta string, out *answer) i
 	}
 	if out.lent, err = d.alloc.Lender().Lend(size, stream, meta); err == nil {
 		if d.note.Load() != nil {
-			if note := d.note.Swap(nil); note != nil {
+			if note := d.note.Swap(nil); note != nil && d.mover.told.CompareAndSwap(false, true) {
 				out.note = *note
 			}
 		}

@@ -21,6 +21,7 @@ type config struct {
 	engine settings.Settings
 	own    ownSettings
 
+	hold     bool   // the guarantees of tenants are held
 	conf     string // the text
 	variable string // where it stood; empty if nowhere
 	notes    []string
@@ -86,7 +87,8 @@ func defaults() config {
 // readConfig reads the environment. lookup is os.LookupEnv or a stand-in.
 func readConfig(lookup func(string) (string, bool)) (config, error) {
 	c := defaults()
-	var ok bool
+	hold, ok := lookup(holdVariable)
+	c.hold = ok && hold == "1"
 	if c.conf, ok = lookup(confVariable); ok {
 		c.variable = confVariable
 	} else {
@@ -134,6 +136,8 @@ func (c *config) note(before settings.Settings) {
 		c.engine.PinnedReserveSegmentSize != before.PinnedReserveSegmentSize
 	say(pinned && c.variable == confVariable,
 		"pinned_* have no effect here: they concern page-locked host memory; set them in "+settings.Variable)
+	none := c.withoutEffect()
+	say(none != "", none)
 }
 
 // text writes the settings in force in canonical form.
@@ -185,7 +189,7 @@ type settingsJSON struct {
 	PerProcessMemoryFraction   float64    `json:"per_process_memory_fraction"`
 	FrontCache                 bool       `json:"front_cache"`
 	Tiers                      bool       `json:"tiers"`
-	OverflowBytes              uint64     `json:"overflow_bytes"`
+	OverflowBytes              uint64     `json:"overflow_bytes"` // 0 also where it has no effect
 	HostLimitBytes             uint64     `json:"host_limit_bytes"`
 	RegionPageBytes            uint64     `json:"region_page_bytes"`
 	History                    int        `json:"history"`
@@ -200,7 +204,7 @@ func (c *config) json() settingsJSON {
 		MaxNonSplitRoundingBytes: s.MaxNonSplitRounding, LargeSegmentSizeBytes: s.LargeSegmentSize,
 		GarbageCollectionThreshold: s.GarbageCollectionThreshold, RoundupPower2Divisions: s.RoundupPower2Divisions,
 		PerProcessMemoryFraction: s.PerProcessMemoryFraction,
-		FrontCache:               c.own.frontCache, Tiers: c.own.tiers, OverflowBytes: c.own.overflow, HostLimitBytes: c.own.hostLimit,
+		FrontCache:               c.own.frontCache, Tiers: c.own.tiers, OverflowBytes: c.overflow(), HostLimitBytes: c.own.hostLimit,
 		RegionPageBytes: cmp.Or(c.own.regionPage, regionPage), History: c.own.history, OOMSnapshot: c.own.oomSnapshot,
 	}
 }

@@ -15,9 +15,6 @@ import (
 // defaultTenant has the streams that are bound to no other.
 const defaultTenant = "default"
 
-// unlimited is the limit of a group before it has tenants.
-const unlimited = 1 << 62
-
 // Where tenants are read from, and whether their guarantees are held.
 const (
 	tenantsVariable = "ASHLAR_TENANTS"
@@ -32,8 +29,6 @@ type tenantSpec struct {
 
 // readTenants reads the environment.
 func (l *library) readTenants(lookup func(string) (string, bool)) {
-	hold, _ := lookup(holdVariable)
-	l.hold = hold == "1"
 	text, _ := lookup(tenantsVariable)
 	var err error
 	if l.tenants, err = parseTenants(text); err != nil && l.failed == nil {
@@ -144,7 +139,7 @@ func (l *library) createTenant(n int, name string, terms tenant.Terms) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if d.group.Usage().Limit == unlimited {
+	if d.group.Usage().Limit == tenant.Unlimited {
 		if err := limitGroup(d, d.group.Driver()); err != nil {
 			return err
 		}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/ashlar-mem/ashlar/alloc/tenant"
 	"github.com/ashlar-mem/ashlar/alloc/tier"
@@ -27,12 +26,15 @@ type mover struct {
 	number  int // of the GPU
 	lib     *library
 	regions atomic.Bool // there are, or were, some
+	told    atomic.Bool // of the first overflow
+
+	limitedBy atomic.Pointer[string] // what the host's memory is limited by
 }
 
 // newMover makes the mover of a device. Without expandable segments nothing moves;
 // guarantees that are held have handles of their own.
 func (l *library) newMover(n int, drv driver.Driver) (*mover, error) {
-	if _, ok := drv.(driver.HostMapper); !ok || !l.cfg.own.tiers || l.hold || !l.cfg.engine.ExpandableSegments {
+	if _, ok := drv.(driver.HostMapper); !ok || l.cfg.fixed() != "" {
 		return nil, nil
 	}
 	m := &mover{number: n, lib: l}
@@ -59,27 +61,16 @@ func (m *mover) spaceName(slot int, name string) string {
 	return fmt.Sprintf("%s (slot %d)", name, slot)
 }
 
-// setHostLimit lets the host give half of what it has, or what overflow needs if that is
-// more; or what host_limit says; and never more than it has.
-func (m *mover) setHostLimit(own *ownSettings) error {
-	room, err := tier.HostRoom()
-	if err != nil {
-		return err
-	}
-	m.store.SetHostLimit(min(room, cmp.Or(own.hostLimit, max(room/2, own.overflow))))
-	return nil
-}
-
 // setTiers puts the settings into force, for a new slot or changed settings.
-func (d *device) setTiers(own *ownSettings) error {
+func (d *device) setTiers(c *config) error {
 	if d.mover == nil {
 		return nil
 	}
-	d.space.SetOverflow(own.overflow)
+	d.space.SetOverflow(c.overflow())
 	if d.index != d.number {
 		return nil
 	}
-	return d.mover.setHostLimit(own)
+	return d.mover.setHostLimit(&c.own)
 }
 
 // quiet keeps the fronts of the device's slots empty and off during a move. Blocks that
@@ -132,30 +123,6 @@ func (m *mover) capturing(slots []*device) error {
 		}
 	}
 	return nil
-}
-
-// hostSpeed is what a device reads of the host's memory in a second, on an H200 with
-// PCIe 5.
-const hostSpeed = 51e9
-
-// overflowed has the request that the host's memory served first tell of it.
-func (m *mover) overflowed(s *tier.Space, o tier.Overflow) {
-	bytes, what := o.Size, "is in the host's memory"
-	if o.Moved > 0 {
-		bytes, what = o.Moved, "of cold memory was moved to the host's"
-	}
-	text := fmt.Sprintf("ashlar: device %d is full: %s %s; each pass over it takes %v more over a bus of %.0f GB/s. "+
-		"memory_stats()[\"ashlar.host_bytes\"] has the sum from now on.",
-		m.number, units.Size(bytes), what, time.Duration(float64(bytes)/hostSpeed*1e9).Round(10*time.Microsecond), hostSpeed/1e9)
-	slots, err := m.lib.ofDevice(m.number)
-	if err != nil {
-		return
-	}
-	for _, d := range slots {
-		if d.space == s {
-			d.note.Store(&text)
-		}
-	}
 }
 
 // errNoTiers is why nothing can be moved.

@@ -86,7 +86,7 @@ func (l *library) tiersJSON(n int) (string, error) {
 		return "", err
 	}
 	l.mu.Lock()
-	overflow := l.cfg.own.overflow
+	overflow := l.cfg.overflow()
 	l.mu.Unlock()
 	doc := tiersJSON{
 		HostLimitBytes: first.mover.store.HostLimit(), HostBytes: first.mover.store.HostBytes(), HostUsedBytes: first.mover.store.HostInUse(),

@@ -76,6 +76,62 @@ func TestNoMoveDuringCapture(t *testing.T) {
 	}
 }
 
+// A region whose pages do not fit says so, and no limit where there is none.
+func TestRegionWithoutRoom(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		env          []string
+		fraction     int // millionths
+		outside      int // MiB
+		inside       []int
+		said, unsaid string
+	}{
+		{
+			name: "pages", outside: 60, inside: []int{20},
+			said: "pages of region actor are of 120.00 MiB. With ASHLAR_CONF=region_page:20MiB they are smaller, and the request would fit.",
+		},
+		{name: "tail of a page", env: []string{"region_page:60MiB"}, outside: 60, inside: []int{50, 40}, said: "are of 60.00 MiB. With ASHLAR_CONF=region_page:20MiB"},
+		{name: "a limit's rest", fraction: 500_000, outside: 60, inside: []int{20}, said: "above the limit of 80.00 MiB. Above their guarantee: default 60.00 MiB. Ashlar: pages of region"},
+		{name: "above a limit", fraction: 500_000, outside: 60, inside: []int{30}, said: "above the limit of 80.00 MiB", unsaid: "region_page"},
+		{name: "nothing fits", outside: 120, inside: []int{50}, said: "120.00 MiB more were refused: cuMemCreate: out of memory", unsaid: "region_page"},
+		{name: "small pages", env: []string{"region_page:20MiB"}, outside: 140, inside: []int{30}, said: "40.00 MiB more were refused: cuMemCreate: out of memory", unsaid: "region_page"},
+		{name: "small tensors", outside: 160, inside: []int{1}, said: "2.00 MiB more were refused: cuMemCreate: out of memory", unsaid: "region_page"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := &script{t: t}
+			for i := range tt.outside / 20 {
+				s.address(nil, "malloc %d %d 0 0", i, 20*mebi)
+			}
+			if tt.fraction > 0 {
+				s.expect("ok", "fraction %d 0", tt.fraction)
+			}
+			s.expect("ok", "enter actor 0")
+			for i, mib := range tt.inside {
+				if i < len(tt.inside)-1 {
+					s.address(nil, "malloc %d %d 0 0", 20+i, mib*mebi)
+					continue
+				}
+				s.say(func(got string) {
+					if !strings.HasPrefix(got, "oom ") || !strings.Contains(got, tt.said) || strings.Contains(got, "4294967296") || strings.Contains(got, "allows") ||
+						tt.unsaid != "" && strings.Contains(got, tt.unsaid) {
+						t.Errorf("%s\nwant %s", got, tt.said)
+					}
+				}, "malloc 30 %d 0 0", mib*mebi-mebi/2)
+			}
+			s.run(onCUDA(t, "FAKECUDA_MEMORY=167772160", "FAKECUDA_CONTEXT=0", confVariable+"="+strings.Join(tt.env, ","))...)
+		})
+	}
+}
+
+// A tenant may have the name of a region where there can be none.
+func TestTenantNamedAsRegion(t *testing.T) {
+	s := &script{t: t}
+	s.expect("ok", "tenant region:a 0 10 0 0")
+	s.expect("ok", "tenantbind region:a 0 7")
+	s.contains([]string{"oom CUDA out of memory"}, "malloc 0 %d 7 0", 200*mebi)
+	s.run(onCUDA(t, "FAKECUDA_MEMORY=167772160", "FAKECUDA_CONTEXT=0", confVariable+"=tiers:False")...)
+}
+
 // The first request that the host serves tells of it, once.
 func TestOverflowNote(t *testing.T) {
 	s := &script{t: t}
@@ -89,6 +145,77 @@ func TestOverflowNote(t *testing.T) {
 	said := s.run(onCUDA(t, "FAKECUDA_MEMORY=83886080", "FAKECUDA_CONTEXT=0", confVariable+"=overflow:40MiB")...)
 	if strings.Count(said, "\n") != 1 || !strings.HasPrefix(said, "ashlar: device 0 is full: 20.00 MiB is in the host's memory") {
 		t.Errorf("standard error: %q", said)
+	}
+}
+
+// A region's overflow is not told of after that of the device; another device tells of its own.
+func TestOneNoteForADevice(t *testing.T) {
+	s := &script{t: t}
+	for device := range 2 {
+		for i := range 2 {
+			if i == 1 {
+				s.expect("ok", "enter actor %d", device)
+			}
+			for j := range 3 {
+				s.address(nil, "malloc %d %d 0 %d", 10*device+5*i+j, 20*mebi, device)
+			}
+		}
+		s.expect("ok", "leave - %d", device)
+		s.contains([]string{`"overflows":4`}, "stats %d", device)
+	}
+	said := s.run(onCUDA(t, "FAKECUDA_MEMORY=41943040", "FAKECUDA_CONTEXT=0", confVariable+"=overflow:80MiB,region_page:20MiB")...)
+	if strings.Count(said, "\n") != 2 || strings.Count(said, "ashlar: device 0 is full") != 1 || strings.Count(said, "ashlar: device 1 is full") != 1 {
+		t.Errorf("standard error: %q", said)
+	}
+}
+
+// A request that fails although overflow is on says why, and what limits it.
+func TestOverflowDidNotHelp(t *testing.T) {
+	for _, tt := range []struct {
+		name, conf, said string
+		env              []string
+		overflows        int
+		before           []string
+	}{
+		{name: "used up", conf: "overflow:40MiB", overflows: 1, said: "Overflow does not suffice: of the 40.00 MiB that overflow allows, 20.00 MiB are in use, and the request takes 40.00 MiB."},
+		{name: "host_limit", conf: "overflow:400MiB,host_limit:40MiB", overflows: 1, said: "of the 40.00 MiB that host_limit allows, 20.00 MiB are in use, and the request takes 40.00 MiB."},
+		{name: "host", conf: "overflow:400MiB", env: []string{"FAKECUDA_HOST_MEMORY=52428800"}, overflows: 1, said: "the host has not given the 40.00 MiB that the request takes, beside 20.00 MiB in use."},
+		{name: "no tiers", conf: "overflow:400MiB,tiers:False", said: "Overflow has no effect beside tiers:False: leave one of them out."},
+		{name: "plain segments", conf: "overflow:400MiB,expandable_segments:False", said: "Overflow has no effect beside expandable_segments:False"},
+		{name: "guarantees", conf: "overflow:400MiB", env: []string{holdVariable + "=1"}, said: "Overflow has no effect beside " + holdVariable + "=1"},
+		{name: "off at run time", conf: "overflow:400MiB", before: []string{"configure tiers:False"}, said: "Overflow has no effect beside tiers:False"},
+		{name: "on at run time", conf: "overflow:400MiB,tiers:False", before: []string{"configure tiers:True"}, said: "tiers were off when it was first used"},
+		{name: "a graph's pool", conf: "overflow:400MiB", before: []string{"begin 0 7 7 0"}, said: "Overflow does not serve the pools of CUDA graphs."},
+		{name: "capture elsewhere", conf: "overflow:400MiB", before: []string{"begin 0 7 7 3"}, said: "Overflow serves nothing while a CUDA graph is captured."},
+		{name: "off", conf: "tiers:False"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := &script{t: t}
+			for i := range 4 + tt.overflows {
+				s.address(nil, "malloc %d %d 0 0", i, 20*mebi)
+			}
+			for _, line := range tt.before {
+				s.expect("ok", "%s", line)
+			}
+			s.say(func(got string) {
+				if !strings.HasPrefix(got, "oom ") || !strings.Contains(got, tt.said) || tt.said == "" && strings.Contains(got, "verflow") {
+					t.Errorf("%s\nwant %s", got, tt.said)
+				}
+			}, "malloc 30 %d 0 0", 30*mebi)
+			s.run(onCUDA(t, append(tt.env, "FAKECUDA_MEMORY=83886080", "FAKECUDA_CONTEXT=0", confVariable+"="+tt.conf)...)...)
+		})
+	}
+}
+
+// The host's memory is limited by one thing.
+func TestMostHost(t *testing.T) {
+	for own, want := range map[ownSettings]string{
+		{}: "50 are half of what the host had (host_limit sets another limit)", {overflow: 40}: "50 are half of what the host had (host_limit sets another limit)",
+		{overflow: 60}: "60 overflow allows", {overflow: 160}: "100 the host had", {hostLimit: 30, overflow: 60}: "30 host_limit allows", {hostLimit: 130}: "100 the host had",
+	} {
+		if bytes, by := own.mostHost(100); fmt.Sprint(bytes, " ", by) != want {
+			t.Errorf("%+v: %d %s, want %s", own, bytes, by, want)
+		}
 	}
 }
 

@@ -49,8 +49,8 @@ const (
 // What moving handles takes, with everything that belongs to it but the wait for the device and the making of the host's pages: 20 GiB
 // in handles of 20 MiB on an H200, tools/bench/gpu/tiers.py --only park.
 const (
-	moveOutRate = 37e9
-	moveInRate  = 54e9
+	moveOutRate = 42e9
+	moveInRate  = 51e9
 )
 
 // MoveOutTime estimates how long alloc/tier moves that many bytes to the host.
@@ -58,6 +58,12 @@ func MoveOutTime(bytes uint64) time.Duration { return atRate(bytes, moveOutRate)
 
 // MoveInTime estimates how long alloc/tier brings that many bytes back to the device.
 func MoveInTime(bytes uint64) time.Duration { return atRate(bytes, moveInRate) }
+
+// RemapTime estimates how long handles of 20 MiB with that many bytes take to be given back and mapped again.
+func RemapTime(bytes uint64) time.Duration {
+	const granule = 20 << 20
+	return unmapTime(bytes, granule) + mapTime(bytes, granule)
+}
 
 // HostReadTime estimates how long a kernel reads that many bytes of host memory.
 func HostReadTime(bytes uint64) time.Duration { return atRate(bytes, hostReadRate) }

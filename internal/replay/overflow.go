@@ -35,10 +35,12 @@ type OverflowOutcome struct {
 
 // OverflowStep is what a step finds in the host's memory.
 type OverflowStep struct {
-	Event int           // with which it begins
-	Moves time.Duration // what moving memory takes, in it and at its end, without making pages of the host and waiting for the device
-	Waits int           // how often the whole device was waited for
-	Away  []Away        // what of its tensors lies in the host's memory
+	Event  int           // with which it begins
+	Moves  time.Duration // what moving memory takes, in it and at its end, without making pages of the host and waiting for the device
+	Waits  int           // how often the whole device was waited for
+	Gives  int           // how often a stream was waited for to give cached memory back, and nothing was moved
+	Mapped uint64        // the bytes that requests have mapped: in most steps what was given back before
+	Away   []Away        // what of its tensors lies in the host's memory
 }
 
 // Away is a tensor in the host's memory.
@@ -46,7 +48,7 @@ type Away struct {
 	Tensor int
 	Bytes  uint64 // of it there
 	Moved  bool   // it was made on the device in this step, and moved when others needed its place
-	Home   bool   // it came home before it was used
+	Home   bool   // it came home before it was used, or, if it was moved, soon after
 }
 
 // overflowRun is a run over a tier.
@@ -65,6 +67,7 @@ type overflowRun struct {
 	left   map[int]bool
 	moved  tier.Stats // what was moved so far
 	waits  int        // so far
+	mapped uint64     // so far
 }
 
 // RunOverflow makes the calls of the program over a tier: a request that would fail gets host
@@ -154,6 +157,9 @@ func (r *overflowRun) countMoves() {
 	now := r.space.Stats()
 	step, waits := &r.out.Steps[len(r.out.Steps)-1], r.device.Calls()[sim.SynchronizeDevice]
 	step.Moves += moveTime(now, r.moved)
+	mapped := uint64(r.engine.Stats().ReservedBytes.All.Allocated) - now.BytesIn
+	step.Mapped += mapped - r.mapped
+	r.mapped = mapped
 	step.Waits += waits - r.waits
 	r.waits = waits
 	r.moved = now
@@ -161,6 +167,7 @@ func (r *overflowRun) countMoves() {
 
 // mark ends a step and begins the next.
 func (r *overflowRun) mark(event int) error {
+	r.countMoves()
 	r.closeStep()
 	if _, err := r.store.Step(); err != nil && !errors.Is(err, driver.ErrOutOfMemory) {
 		return err
@@ -255,10 +262,13 @@ func (r *overflowRun) freeLater(tensor int32, stream int) error {
 
 // request asks the engine, and notes the failure that ends the run.
 func (r *overflowRun) request(c Call) (addr uint64, err error) {
-	moves := r.store.Moves()
+	moves, calls := r.store.Moves(), r.device.Calls()
 	defer func() {
 		if r.store.Moves() != moves {
 			r.noteMoved()
+		}
+		if now := r.device.Calls(); now[sim.Synchronize] > calls[sim.Synchronize] && now[sim.SynchronizeDevice] == calls[sim.SynchronizeDevice] {
+			r.out.Steps[len(r.out.Steps)-1].Gives++
 		}
 	}()
 	err = r.pools.Route(c.Pool, func() (err error) {
@@ -274,8 +284,12 @@ func (r *overflowRun) request(c Call) (addr uint64, err error) {
 
 // noteMoved notes which tensors of the step a request has moved, if it has moved any memory.
 func (r *overflowRun) noteMoved() {
-	before := r.moved.BytesOut
-	if r.countMoves(); r.moved.BytesOut == before {
+	before := r.moved
+	r.countMoves()
+	if r.moved.BytesIn != before.BytesIn {
+		r.noteHome()
+	}
+	if r.moved.BytesOut == before.BytesOut {
 		return
 	}
 	for tensor, addr := range r.addrs {
@@ -285,6 +299,18 @@ func (r *overflowRun) noteMoved() {
 		if _, far, _, _ := r.space.Where(addr); far > 0 {
 			r.left[tensor] = true
 			r.made = append(r.made, Away{Tensor: tensor, Bytes: far, Moved: true})
+		}
+	}
+}
+
+// noteHome notes which of the tensors that were moved in this step are on the device again.
+func (r *overflowRun) noteHome() {
+	for i := range r.made {
+		w := &r.made[i]
+		if addr := r.addrs[w.Tensor]; w.Moved && addr != 0 {
+			if _, far, _, _ := r.space.Where(addr); far == 0 {
+				w.Home = true
+			}
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/prognosis"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -285,16 +286,18 @@ func (j *judge) tooSlow(o *whatif.Overflow) bool {
 	return step == 0 || 1+o.ExtraSeconds.High/step > slowest
 }
 
-// overflowLine returns what to type. The library reads PyTorch's variable only if there is none of its own, and
-// has expandable segments anyway.
+// overflowLine returns what to type. The library reads PyTorch's variable only if there is none of its own, so the
+// recorded settings go along, except those that are the library's or PyTorch's affair.
 func (j *judge) overflowLine(host uint64) string {
-	s := j.program.Settings
-	s.ExpandableSegments = false
+	s, d := j.program.Settings, settings.Default()
+	s.ExpandableSegments, s.Backend = d.ExpandableSegments, d.Backend // the library has them on, and overflow needs them
+	s.PinnedUseBackgroundThreads, s.PinnedUseHostRegister = d.PinnedUseBackgroundThreads, d.PinnedUseHostRegister
+	s.PinnedNumRegisterThreads, s.PinnedReserveSegmentSize = d.PinnedNumRegisterThreads, d.PinnedReserveSegmentSize
 	conf := s.String()
 	if conf != "" {
 		conf += ","
 	}
-	return fmt.Sprintf("ASHLAR_CONF=%soverflow:%dGiB python -m ashlar_mem.ashlar_torch train.py", conf, host>>30)
+	return fmt.Sprintf("ASHLAR_CONF=%s python -m ashlar_mem.ashlar_torch %s", settings.Quoted(fmt.Sprintf("%soverflow:%dGiB", conf, host>>30)), scriptOf(j.trace))
 }
 
 // overflowText says in a sentence what overflow does.

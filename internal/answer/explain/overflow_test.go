@@ -166,7 +166,7 @@ func TestOverflowSentence(t *testing.T) {
 			t.Errorf("%s: something else carries it: %+v", name, r.Fixes)
 		case at != 1 || !o.Runs || o.PeakHost == 0 || o.PeakHost > o.HostBytes || len(o.Holders) == 0 || o.ExtraSeconds == nil:
 			t.Errorf("%s: fix %d, %+v", name, at, o)
-		case f.Export != fmt.Sprintf("ASHLAR_CONF=overflow:%dGiB python -m ashlar_mem.ashlar_torch train.py", o.HostBytes>>30):
+		case f.Export != fmt.Sprintf("ASHLAR_CONF=overflow:%dGiB python -m ashlar_mem.ashlar_torch %s.py", o.HostBytes>>30, strings.Replace(name, "adam_first_step", "train", 1)):
 			t.Errorf("%s: %s", name, f.Export)
 		case o.Slowdown != nil && o.Slowdown.High > slowest || f.Carries == nil || f.Carries.Kind != prognosis.Steady || f.Carries.RestsOn == "":
 			t.Errorf("%s: %+v, %+v", name, o, f.Carries)
@@ -238,6 +238,8 @@ func TestOverflowLine(t *testing.T) {
 		"expandable_segments:True":  "ASHLAR_CONF=overflow:8GiB ",
 		"max_split_size_mb:128":     "ASHLAR_CONF=max_split_size_mb:128,overflow:8GiB ",
 		"expandable_segments:False": "ASHLAR_CONF=overflow:8GiB ",
+		"backend:cudaMallocAsync":   "ASHLAR_CONF=overflow:8GiB ",
+		"pinned_num_register_threads:8,roundup_power2_divisions:[256:2,>:4],garbage_collection_threshold:0.5": `ASHLAR_CONF="garbage_collection_threshold:0.5,roundup_power2_divisions:[256:2,>:4],overflow:8GiB" `,
 	} {
 		p := *j.program
 		var err error

@@ -22,7 +22,7 @@ type Overflow struct {
 	// Died is that a request failed while this was recorded: what the program would have done then is not known.
 	Died     bool   `json:"recorded_failure"`
 	PeakHost uint64 `json:"peak_host_bytes"`
-	// ExtraSeconds is how much longer a step takes; nil if the run fails.
+	// ExtraSeconds is how much longer a step takes, 0 where nothing overflows; nil if the run fails.
 	ExtraSeconds *Range `json:"extra_seconds"`
 	// StepSeconds is what a recorded step takes, with what the recording costs; nil if the
 	// file does not tell.
@@ -69,17 +69,21 @@ var trafficOf = map[findings.Category]traffic{
 // movedTraffic is that of what was moved after it had been made: nothing but the backward pass comes to it.
 var movedTraffic = traffic{passes{1, 0}, passes{3, 0}}
 
+// homeTraffic is that of what was moved and came home when the step was past its peak: the backward pass may have read it once.
+var homeTraffic = traffic{passes{0, 0}, passes{1, 0}}
+
 // frozenTraffic is that of parameters that nobody trains: the passes read them, and no optimizer does.
 var frozenTraffic = traffic{passes{1, 0}, passes{8, 0}}
 
-// What a step takes longer than its moves and reads, from 16 runs on an H200 (testdata/overflow).
+// What a step takes longer than its moves and reads, from 32 runs on an H200 (testdata/overflow).
 const (
-	// slowMoves is for moves in the middle of a step at most, beside those that were measured alone: jobs moved 17 to 18 GB a second out there.
-	slowMoves = 2.1
-	// Moves wait for the device, which then waits for the program to give it work again: 3 to 7 ms each time.
-	longWait  = 8 * time.Millisecond
-	shortWait = 3 * time.Millisecond
-	// longMark is about what hooks of the optimizer and the marks take in each step: calm steps of 25 ms took 2 to 4 ms more, of 40 ms 7.
+	// slowMoves is for moves in the middle of a step at most, beside those that were measured alone.
+	slowMoves = 1.3
+	// Moves wait for the device, and what the cache gives back for a stream. Then the program has to give the device work again.
+	longWait  = 5 * time.Millisecond
+	shortWait = 200 * time.Microsecond
+	// longMark is what a step took longer at most in which nothing overflowed. Of that hooks and marks are 0.4 ms; steps that wait for
+	// the program, not the device, differ from process to process.
 	longMark = 6 * time.Millisecond
 )
 
@@ -188,11 +192,13 @@ func (j *OverflowJob) ask(ctx context.Context, c replay.Conditions, host uint64,
 	var low, high time.Duration
 	for _, s := range steps {
 		low += s.Moves + time.Duration(s.Waits)*shortWait
-		high += time.Duration(slowMoves*float64(s.Moves)) + time.Duration(s.Waits)*longWait + longMark
+		high += time.Duration(slowMoves*float64(s.Moves)) + time.Duration(s.Waits+s.Gives)*longWait + sim.RemapTime(s.Mapped) + longMark
 		for _, a := range s.Away {
 			c := j.Category(a.Tensor)
 			t := trafficOf[c]
 			switch {
+			case a.Home && a.Moved:
+				t = homeTraffic
 			case a.Home:
 				t = traffic{}
 			case a.Moved:
@@ -215,6 +221,9 @@ func (j *OverflowJob) ask(ctx context.Context, c replay.Conditions, host uint64,
 	})
 	if !out.Runs {
 		return out, nil
+	}
+	if out.PeakHost == 0 {
+		low, high = 0, 0
 	}
 	out.ExtraSeconds = &Range{low.Seconds() / float64(n), high.Seconds() / float64(n)}
 	if seconds := j.StepSeconds; seconds > 0 {

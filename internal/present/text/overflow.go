@@ -39,9 +39,9 @@ func OverflowText(o *whatif.Overflow) string {
 	case !o.Runs:
 		return fmt.Sprintf("%s of host memory does not save the run: a request for %s fails all the same.", units.Size(o.HostBytes), units.Size(o.Failed))
 	case o.PeakHost == 0 && o.Died:
-		return "With expandable segments, which overflow comes with, the recorded requests need no host memory."
+		return "With expandable segments, which overflow comes with, the recorded requests need no host memory" + costText(o) + "."
 	case o.PeakHost == 0:
-		return "With expandable segments, which overflow comes with, the run passes without host memory."
+		return "With expandable segments, which overflow comes with, the run passes without host memory" + costText(o) + "."
 	}
 	var held uint64
 	for _, h := range o.Holders {
@@ -51,14 +51,23 @@ func OverflowText(o *whatif.Overflow) string {
 	if o.Died {
 		text = "The recorded requests are served"
 	}
+	text += costText(o)
+	if held > 0 {
+		text += fmt.Sprintf("; a step has tensors of %s in the host's memory, one after the other or at once", units.Size(held))
+	}
+	return text + fmt.Sprintf("; the most that lies in the host's memory at any time is %s.", units.Size(o.PeakHost))
+}
+
+// costText says how much longer steps take, in a clause.
+func costText(o *whatif.Overflow) (text string) {
+	if s := o.ExtraSeconds; s != nil && s.High == 0 {
+		return ", with steps as long as recorded"
+	}
 	if s := o.Slowdown; s != nil {
 		text += fmt.Sprintf(", %.2f to %.2f times slower than recorded", s.Low, s.High)
 	}
 	if s := o.ExtraSeconds; s != nil {
 		text += fmt.Sprintf(", %.0f to %.0f ms more a step", 1000*s.Low, 1000*s.High)
 	}
-	if held > 0 {
-		text += fmt.Sprintf("; a step has tensors of %s in the host's memory, one after the other or at once", units.Size(held))
-	}
-	return text + fmt.Sprintf("; the most that lies in the host's memory at any time is %s.", units.Size(o.PeakHost))
+	return text
 }

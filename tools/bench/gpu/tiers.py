@@ -1,6 +1,6 @@
 """Tiers on a real GPU: park, restore and overflow, part by part (docs/tiers.md).
 
-usage: python3 tools/bench/gpu/tiers.py [--library PATH] [--budget S] [--only PART,...] [--beside]
+usage: python3 tools/bench/gpu/tiers.py [--library PATH] [--budget S] [--only PART,...] [--conf TEXT] [--beside]
        python3 tools/bench/gpu/tiers.py --predicted DIR --ashlar PATH
 
   park      20 GiB parked and restored, 20 rounds: GB/s, contents, what nvidia-smi and a second
@@ -322,6 +322,7 @@ def main():
     parser.add_argument("--shares", default=",".join(map(str, SHARES)), help="of overflow")
     parser.add_argument("--gib", type=int, default=20, help="of park")
     parser.add_argument("--rounds", type=int, default=20, help="of park")
+    parser.add_argument("--conf", default="", help="settings of the library in parts that set none, such as region_page:20MiB")
     parser.add_argument("--beside", action="store_true", help="others use the device too: rounds does not judge what is free there")
     parser.add_argument("--predicted", metavar="DIR", help="compare a run that was made before with what the command predicts")
     parser.add_argument("--ashlar", default="bin/ashlar", help="the command")
@@ -338,6 +339,8 @@ def main():
     if args.library:
         os.environ["ASHLAR_LIBRARY"] = args.library
     allocators.clean_environment()
+    if args.conf:
+        os.environ["ASHLAR_CONF"] = args.conf
     if not os.path.exists(allocators.library_path()):
         print("tiers.py: there is no library at %s (README.md)" % allocators.library_path(), file=sys.stderr)
         return 2
