@@ -69,6 +69,17 @@ def growth(ours, native):
     return total / len(ours), variance ** 0.5 / len(ours)
 
 
+def without_jump(points, least):
+    """(the points without the largest rise of at least that much between two of them, that rise; 0 if there is none).
+    What is left of a second one counts."""
+    rises = [b[1] - a[1] for a, b in zip(points, points[1:])]
+    rise = max(rises, default=0)
+    if rise < least:
+        return points, 0
+    at = rises.index(rise)
+    return [(x, y - rise if i > at else y) for i, (x, y) in enumerate(points)], rise
+
+
 def flat(slope, error, allowed, blind):
     """Whether a slope is not surely above what is allowed, and was measured well enough to tell."""
     return slope - 2 * error <= allowed and 2 * error <= blind
@@ -92,6 +103,9 @@ def selftest():
     rising, level, falling = [(0, 0), (1, 2), (2, 4)], [(0, 5), (1, 5), (2, 5)], [(0, 9), (1, 8), (2, 7)]
     assert growth([rising], []) == (2, 0) and growth([rising], [level]) == (2, 0) and growth([rising], [falling]) == (2, 0)
     assert growth([rising], [rising]) == (0, 0) and growth([rising, level], [level, level]) == (1, 0)
+    assert without_jump(rising, 3) == (rising, 0) and without_jump([], 3) == ([], 0)
+    assert without_jump([(0, 1), (1, 9), (2, 9)], 3) == ([(0, 1), (1, 1), (2, 1)], 8)
+    assert without_jump([(0, 1), (1, 9), (2, 17)], 3) == ([(0, 1), (1, 1), (2, 9)], 8)
     assert flat(0.5, 0, 1, 1) and flat(2, 0.5, 1, 1) and not flat(2.5, 0.5, 1, 1) and not flat(0, 0.6, 1, 1)
     print("bars.py: ok")
 

@@ -13,7 +13,8 @@ Once a minute all of them give up all they have, which is a rest; what is left t
   at rest     the bytes allocated are the same each time, as with native; those reserved do not grow
   limit       reserved memory is never above it by a granule (PyTorch's rule: it compares before it rounds to granules)
   slopes      reserved memory on the way and host memory at rest, by regression over the minutes:
-              not above native's, which runs beside it on the same seed
+              not above native's, which runs beside it on the same seed. A process takes some 128 MiB of
+              host memory at once, under native too: one such jump in each part is told and left out
 
 Several parts may run side by side, each with its own seed; --gib bounds what a part takes, half of
 it for each allocator (a context of CUDA comes on top, about half a GiB each). A part leaves
@@ -36,6 +37,7 @@ MIB = bars.MIB
 SILENCE_S = 300  # a worker tells every two seconds how it is, but not on the way to a rest
 RSS_ALLOWED, RSS_BLIND = 1 * MIB, 6 * MIB  # a minute
 RESERVED_ALLOWED, RESERVED_BLIND = 0.005, 0.03  # of the limit, a minute
+JUMP = 64 * MIB  # of host memory: at some moment a process takes 128 MiB at once, native too
 HAPPENS = ("handed", "captures", "replays_checked", "ooms", "settings", "limits", "histories", "snapshots", "empty_caches")
 
 
@@ -87,13 +89,23 @@ def judge(report, parts, who):
             ("host memory at rest", lambda r, p: r["rss"], MIB, RSS_ALLOWED, RSS_BLIND, "MiB a minute")):
         ours = [[(r["at"] / 60, of(r, p)) for r in series] for p, series in zip(parts, rests)]
         theirs = [[(r["at"] / 60, of(r, p)) for r in series] for p, series in zip(parts, native)]
+        jumps = ""
+        if unit == MIB:
+            (ours, told), (theirs, theirs_told) = once(ours), once(theirs)
+            jumps = f"; without what was taken at once: {told or 0} MiB" + (f", native {theirs_told or 0}" if bar else "")
         own, own_error = bars.growth(ours, [])
         text = f"{own / unit:.2f} ± {own_error / unit:.2f} {word}"
         slope, error = own, own_error
         if theirs:
             slope, error = bars.growth(ours, theirs)
             text += f"; beyond native's {slope / unit:.2f} ± {error / unit:.2f}"
-        say(what, bars.flat(slope, error, allowed, blind), text)
+        say(what, bars.flat(slope, error, allowed, blind), text + jumps)
+
+
+def once(series):
+    """The series of the parts without a jump each, and the jumps in MiB."""
+    found = [bars.without_jump(points, JUMP) for points in series]
+    return [points for points, _ in found], ", ".join(str(mib(rise)) for _, rise in found if rise)
 
 
 def one(worker):
