@@ -34,6 +34,8 @@ type builder struct {
 	given       [len(recNames)]int // events, segments and annotations that lists have named
 	reserved    uint64             // bytes of all segments
 	moved       uint64             // bytes of all events
+	pools       map[streamPool]struct{}
+	recent      [64]eventPool // some of those that are in pools
 	shared      map[pickle.Value]expanded
 	long        map[trace.StringID]bool // texts above maxText
 
@@ -52,7 +54,7 @@ func newBuilder(limits Limits) *builder {
 	b := &builder{
 		limits: limits, strings: newStrings(), stacks: trace.NewStacks(), offset: func() int64 { return 0 },
 		pairIDs: map[[2]pickle.Value]int{}, frameExtras: map[string]int32{},
-		shared: map[pickle.Value]expanded{}, long: map[trace.StringID]bool{},
+		shared: map[pickle.Value]expanded{}, long: map[trace.StringID]bool{}, pools: map[streamPool]struct{}{},
 	}
 	b.machine = pickle.NewMachine(b, limits.pickle())
 	return b

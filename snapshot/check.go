@@ -20,6 +20,9 @@ const (
 	maxSize    = 1 << 46 // of anything: more than any device has
 	// maxReserved bounds all segments together; floating point is exact up to here.
 	maxReserved = 1 << 53
+	// maxPools bounds the pairs of stream and pool. Each has free blocks of its own
+	// wherever the allocator is run. PyTorch itself makes 128 streams on a device.
+	maxPools = 4096
 )
 
 // damaged is what to do about a file with numbers that cannot be.
@@ -36,11 +39,33 @@ func (b *builder) boundSegment(s *segmentRow) error {
 	if b.reserved += s.TotalSize; b.reserved > maxReserved {
 		return fmt.Errorf("segments of more than %d bytes together: %s", int64(maxReserved), damaged)
 	}
+	return b.boundPools(s.Stream, s.Pool)
+}
+
+// streamPool is what has free blocks of its own.
+type streamPool struct {
+	stream uint64
+	pool   alloc.PoolID
+}
+
+func (b *builder) boundPools(stream uint64, pool alloc.PoolID) error {
+	if b.pools[streamPool{stream, pool}] = struct{}{}; len(b.pools) > maxPools {
+		return errPools
+	}
 	return nil
 }
 
+var errPools = fmt.Errorf("more than %d streams and pools: %s", maxPools, damaged)
+
 // boundEvent refuses an event that cannot be. Any size may fail to be allocated.
 func (b *builder) boundEvent(e *trace.Event) error {
+	at := &b.recent[(e.Stream^e.Stream>>6^uint64(e.Pool))%uint64(len(b.recent))]
+	if now := (eventPool{e.Stream, e.Pool + 1}); *at != now {
+		*at = now
+		if err := b.boundPools(e.Stream, b.events.PoolID(e.Pool)); err != nil {
+			return err
+		}
+	}
 	if e.Action >= alloc.ActionOOM {
 		return nil
 	}
@@ -48,6 +73,12 @@ func (b *builder) boundEvent(e *trace.Event) error {
 		return errMoved
 	}
 	return nil
+}
+
+// eventPool is the stream and the pool of an event, one added to the latter.
+type eventPool struct {
+	stream uint64
+	pool   trace.PoolRef
 }
 
 var errMoved = errors.New("events of more than 2^63 bytes together: " + damaged)

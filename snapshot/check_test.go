@@ -80,7 +80,8 @@ func TestSums(t *testing.T) {
 	if _, err := read1(events(event("oom", 1<<62))); err != nil {
 		t.Errorf("any size may fail: %v", err)
 	}
-	b := &builder{moved: math.MaxInt64 - 1}
+	b := newBuilder(Limits{})
+	b.moved = math.MaxInt64 - 1
 	for i, refused := range []bool{false, true} {
 		if err := b.boundEvent(&trace.Event{Size: 1}); (err != nil) != refused {
 			t.Errorf("event %d: %v", i, err)
@@ -98,5 +99,37 @@ func TestManyDevices(t *testing.T) {
 	}
 	if _, err := read1(lists(maxDevices + 1)); err == nil || !strings.Contains(err.Error(), "traces of 1025 devices") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The free blocks of each pair of stream and pool are a set of their own.
+func TestManyPools(t *testing.T) {
+	for _, c := range []struct{ name, segment, event string }{
+		{"streams of segments", `, "stream": %d`, ""},
+		{"pools of segments", `, "segment_pool_id": [0, %d]`, ""},
+		{"streams of events", "", `, "stream": %d`},
+		{"streams of failed requests", "", `, "action": "oom", "stream": %d`},
+		{"pools of events", "", `, "stream": 0, "pool_id": [0, %d]`},
+	} {
+		rows := func(format, row string, n int) string {
+			if format == "" {
+				n = 0
+			}
+			all := make([]string, n)
+			for i := range all {
+				all[i] = fmt.Sprintf(row, fmt.Sprintf(format, i))
+			}
+			return strings.Join(all, ", ")
+		}
+		file := func(n int) []byte {
+			return []byte(`{"segments": [` + rows(c.segment, `{"device": 0, "address": 2097152, "total_size": 0, "blocks": []%s}`, n) +
+				`], "device_traces": [[` + rows(c.event, `{"action": "alloc", "addr": 512, "size": 512%s}`, n) + `]]}`)
+		}
+		if _, err := read1(file(maxPools)); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if _, err := read1(file(maxPools + 1)); err == nil || !strings.Contains(err.Error(), "more than 4096 streams and pools") {
+			t.Errorf("%s: got %v", c.name, err)
+		}
 	}
 }
