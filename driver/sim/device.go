@@ -36,6 +36,8 @@ type Config struct {
 	Unusable uint64
 	// Endless lets the device hand out more than it has.
 	Endless bool
+	// Wide gives the process addresses of 57 bits, where 47 are usual.
+	Wide bool
 	// Follow holds what a recording shows of plain segments. As long as the
 	// requests are the same, so are the addresses; from the first other request
 	// on they come from the model.
@@ -96,7 +98,7 @@ func New(c Config) *Device {
 		usable:    total - min(c.Unusable, total),
 		processes: slices.Clone(c.Processes),
 		segments:  newAddressSpace(),
-		ranges:    newReservations(),
+		ranges:    reservations{wide: c.Wide},
 		events:    newEvents(c.Events),
 		faults:    newFaults(),
 		host:      hostMemory{total: cmp.Or(c.HostMemory, total)},

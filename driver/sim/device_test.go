@@ -353,3 +353,34 @@ func TestMirrored(t *testing.T) {
 		t.Errorf("%d bytes are held", mirrored.Held())
 	}
 }
+
+// Addresses of 57 bits come after those of 47.
+func TestWide(t *testing.T) {
+	const size = 1 << 40
+	narrow, wide := New(Config{}), New(Config{Wide: true})
+	fits := 0
+	for ; ; fits++ {
+		addr, err := narrow.Reserve(size, 0)
+		if err != nil {
+			break
+		}
+		if got := must[uint64](t)(wide.Reserve(size, 0)); got != addr {
+			t.Fatalf("reservation %d at %#x, want %#x", fits, got, addr)
+		}
+	}
+	for i := range uint64(5000) {
+		if got := must[uint64](t)(wide.Reserve(size, 0)); got != reserveFar+i*size {
+			t.Fatalf("reservation %d at %#x", fits+int(i), got)
+		}
+	}
+	ok(t, wide.Unreserve(reserveBase, size))
+	ok(t, wide.Unreserve(reserveFar, size))
+	for _, want := range []uint64{reserveBase, reserveFar} {
+		if got := must[uint64](t)(wide.Reserve(size, 0)); got != want {
+			t.Errorf("what was given back is not used, but %#x", got)
+		}
+	}
+	if _, err := wide.Reserve(math.MaxUint64, 0); !errors.Is(err, driver.ErrOutOfMemory) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -16,10 +16,16 @@ const (
 	reserveBase = 0x302000000
 	reserveTop  = segmentsBase
 	reserveUnit = 32 << 20
+	// Above these addresses lies what a process has only with 57 bits.
+	reserveFar    = 1 << 47
+	reserveFarTop = 1 << 57
 )
 
 // reservations is the state of reserved ranges, lowest first.
-type reservations struct{ live []*reservation }
+type reservations struct {
+	live []*reservation
+	wide bool // addresses have 57 bits
+}
 
 type reservation struct {
 	base, size uint64
@@ -29,27 +35,32 @@ type reservation struct {
 	placed     map[uint64]*placement // by address: handles that are mapped
 }
 
-func newReservations() reservations { return reservations{} }
-
 // take finds a range.
 func (r *reservations) take(size uint64) (base uint64, ok bool) {
 	if size > reserveTop-reserveBase {
 		return 0, false
 	}
-	base = reserveBase
-	i := 0
-	for ; i < len(r.live); i++ {
-		if v := r.live[i]; base+size <= v.base {
+	i, base, ok := r.room(0, reserveBase, reserveTop, size)
+	if !ok && r.wide {
+		i, base, ok = r.room(i, reserveFar, reserveFarTop, size)
+	}
+	if ok {
+		r.live = slices.Insert(r.live, i, &reservation{base: base, size: size})
+	}
+	return base, ok
+}
+
+// room finds the lowest range between base and top, and the place of its
+// reservation. Those before place i lie below.
+func (r *reservations) room(i int, base, top, size uint64) (place int, at uint64, ok bool) {
+	for ; i < len(r.live) && r.live[i].base < top; i++ {
+		v := r.live[i]
+		if base+size <= v.base {
 			break
-		} else {
-			base = v.base + roundUp(v.size, reserveUnit)
 		}
+		base = v.base + roundUp(v.size, reserveUnit)
 	}
-	if base+size > reserveTop {
-		return 0, false
-	}
-	r.live = slices.Insert(r.live, i, &reservation{base: base, size: size})
-	return base, true
+	return i, base, base+size <= top
 }
 
 // place makes a reservation at a given address.

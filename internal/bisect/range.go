@@ -1,6 +1,7 @@
 package bisect
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -21,6 +22,9 @@ func New(low, high, step uint64) *Range {
 
 // Up rounds up to a whole step.
 func (r *Range) Up(n uint64) uint64 { return (n + r.Step - 1) / r.Step * r.Step }
+
+// ErrNone says that nothing suffices.
+var ErrNone = errors.New("no size is enough")
 
 // Test reports whether n bytes suffice. One that learns more than that may
 // narrow the range itself.
@@ -52,7 +56,7 @@ func (r *Range) Climb(test Test) (uint64, error) {
 			break
 		}
 		if n > math.MaxUint64/4 {
-			return 0, fmt.Errorf("not even %s are enough", units.Size(n))
+			return 0, fmt.Errorf("%w, not even %s", ErrNone, units.Size(n))
 		}
 		if learned := r.Low > n+r.Step; learned && hops < maxHops {
 			hops++

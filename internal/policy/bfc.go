@@ -94,7 +94,7 @@ func (h *bfc) extend(size uint64) (int32, error) {
 	}
 	increased := false
 	for h.next < size {
-		h.next *= 2
+		h.double()
 		increased = true
 	}
 	bytes := min(h.next, available)
@@ -113,13 +113,16 @@ func (h *bfc) extend(size uint64) (int32, error) {
 		addr, err = h.a.malloc(bytes, h.stream)
 	}
 	if !increased {
-		h.next *= 2
+		h.double()
 	}
 	h.bytes += bytes
 	i := h.a.add(h.id, addr, bytes, free)
 	h.regions = append(h.regions, region{addr, bytes, i})
 	return i, nil
 }
+
+// double raises the size of the next region, which trim does not lower.
+func (h *bfc) double() { h.next = min(h.next, 1<<62) * 2 }
 
 func (h *bfc) give(i int32) error {
 	a := h.a

@@ -181,3 +181,18 @@ func TestBFCReleasesRegions(t *testing.T) {
 	m.mustMalloc(60 << 20)
 	m.compare()
 }
+
+// Regions that trim gives back, as at each step's end, do not grow for ever: the next
+// one is twice as large each time, until twice is nothing.
+func TestBFCGrowsAfterTrims(t *testing.T) {
+	m := newModel(t, "bfc-growth", Options{Limit: 2 << 20})
+	for range 200 {
+		m.free(m.mustMalloc(4096))
+		if err := m.a.Trim(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := m.a.Stats(); s.Peak.Reserved != 2<<20 || s.DeviceAllocs != 200 {
+		t.Errorf("%+v", s)
+	}
+}

@@ -10,13 +10,16 @@ import (
 // arena gives the tensors that live within one step a buffer that is only ever
 // filled, and emptied at the beginning of each step; best fit serves the others.
 func (a *asked) arena(ctx context.Context) (*Result, error) {
-	if len(a.steps) == 0 {
-		why := a.noSteps
-		return &Result{Policy: Arena, Kind: Oracle, Parameters: map[string]any{}, WhyNot: &why, Notes: []string{}}, nil
-	}
 	s, err := policy.Parse("best-fit")
 	if err != nil {
 		return nil, err
+	}
+	why := a.tooManyHeaps(s)
+	if len(a.steps) == 0 {
+		why = a.noSteps
+	}
+	if why != "" {
+		return &Result{Policy: Arena, Kind: Oracle, Parameters: map[string]any{}, WhyNot: &why, Notes: []string{}}, nil
 	}
 	within := a.withinSteps()
 	cond := conditions{limit: a.cap, skipOOM: a.SkipOOM, points: a.Points, only: -1, arena: within}

@@ -19,7 +19,7 @@ type device struct {
 }
 
 func newDevice() *device {
-	return &device{Device: sim.New(sim.Config{Endless: true}), streams: map[uint64][]driver.Event{}}
+	return &device{Device: sim.New(sim.Config{Endless: true, Wide: true}), streams: map[uint64][]driver.Event{}}
 }
 
 func (d *device) RecordEvent(stream, _ uint64) (driver.Event, error) {

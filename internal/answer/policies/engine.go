@@ -61,23 +61,20 @@ func (a *asked) engine(ctx context.Context, name string, s whatif.Setting) (*Res
 	if a.NoLimits {
 		return r, nil
 	}
-	if r.SmallestLimit, err = a.engineLimit(ctx, p, s.Parsed); ctx.Err() != nil {
-		r.SmallestLimit, err = nil, nil // there was no time; the rest stands
+	least, err := a.engineLimit(ctx, p, s.Parsed)
+	if err == nil && least == 0 {
+		return r, nil
 	}
-	return r, err
+	return r.limited(ctx, least, err)
 }
 
-// engineLimit returns the smallest limit as tune finds it, nil if there is none.
-func (a *asked) engineLimit(ctx context.Context, p *replay.Program, s settings.Settings) (*uint64, error) {
+// engineLimit returns the smallest limit as tune finds it, 0 if tune gives up.
+func (a *asked) engineLimit(ctx context.Context, p *replay.Program, s settings.Settings) (uint64, error) {
 	if a.run == nil {
-		least, err := p.SmallestLimit(ctx, s, a.lower, 0)
-		return &least, err
+		return p.SmallestLimit(ctx, s, a.lower, 0)
 	}
 	c, err := tune.Measure(ctx, a.run, s, a.Memory.Value(), a.lower)
-	if err != nil || c.Need == 0 {
-		return nil, err
-	}
-	return &c.SmallestLimit, nil
+	return c.SmallestLimit, err
 }
 
 func (a *asked) engineFailure(f *replay.Failure) *Failure {

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,6 +22,9 @@ func (a *asked) online(ctx context.Context, name string) (*Result, error) {
 	s, err := policy.Parse(name)
 	if err != nil {
 		return nil, err
+	}
+	if why := a.tooManyHeaps(s); why != "" {
+		return &Result{Policy: name, Kind: Online, Parameters: s.Parameters, WhyNot: &why, Notes: []string{}}, nil
 	}
 	if s.Fixed {
 		return a.fixed(ctx, s)
@@ -49,12 +53,41 @@ func (a *asked) online(ctx context.Context, name string) (*Result, error) {
 	return r.limited(ctx, least, err)
 }
 
-// limited adds the smallest limit. If there was no time to find it, the rest of the
-// result stands without it.
+// How many heaps a strategy may have. Each has indexes of its own, and each fixed
+// region is looked for by itself.
+const (
+	mostHeaps   = 512
+	mostRegions = 64
+)
+
+// tooManyHeaps says why a strategy is not run; "" if it is.
+func (a *asked) tooManyHeaps(s *policy.Strategy) string {
+	heaps, most, what := len(a.places), mostHeaps, "stream and private pool would have a heap"
+	switch {
+	case s.Streams:
+		what = "private pool would have a heap"
+		pools := map[uint64]bool{}
+		for _, at := range a.places {
+			pools[at.Pool] = true
+		}
+		heaps = len(pools)
+	case s.Fixed:
+		most, what = mostRegions, "stream and private pool would have a region"
+	}
+	if heaps <= most {
+		return ""
+	}
+	return fmt.Sprintf("each %s of its own: %s, and at most %d are tried", what, units.Count(int64(heaps)), most)
+}
+
+// limited adds the smallest limit. If there is none, or was no time to find it, the
+// rest of the result stands without it.
 func (r *Result) limited(ctx context.Context, least uint64, err error) (*Result, error) {
 	switch {
 	case err == nil:
 		r.SmallestLimit = &least
+	case errors.Is(err, bisect.ErrNone):
+		r.Notes = append(r.Notes, "it fails under any limit")
 	case ctx.Err() == nil:
 		return nil, err
 	}
@@ -80,7 +113,7 @@ func (a *asked) smallest(high uint64, passes func(limit uint64) (ok bool, peak u
 // region of its own.
 func (a *asked) fixed(ctx context.Context, s *policy.Strategy) (*Result, error) {
 	regions := make([]uint64, len(a.places))
-	total := uint64(0)
+	total, none := uint64(0), error(nil)
 	for n := range a.places {
 		buffers := *a
 		buffers.lower = a.loadOf(n)
@@ -94,7 +127,9 @@ func (a *asked) fixed(ctx context.Context, s *policy.Strategy) (*Result, error) 
 			}
 			return o.failed == nil, limit, nil
 		})
-		if err != nil {
+		if errors.Is(err, bisect.ErrNone) {
+			none, least = err, buffers.lower
+		} else if err != nil {
 			return nil, err
 		}
 		regions[n] = least
@@ -112,12 +147,11 @@ func (a *asked) fixed(ctx context.Context, s *policy.Strategy) (*Result, error) 
 		return nil, err
 	}
 	r := a.result(s, o)
-	r.SmallestLimit = &total
 	r.Notes = a.strategyNotes(s, o.heaps)
-	if a.cap == 0 {
+	if a.cap == 0 && none == nil {
 		r.Notes = append(r.Notes, "the region is the smallest under which the run passes; TensorFlow and JAX take three quarters of the device or more")
 	}
-	return r, nil
+	return r.limited(ctx, total, none)
 }
 
 // loadOf returns the most bytes that were asked for and are live at a time at one

@@ -3,6 +3,7 @@ package policies
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -301,5 +302,63 @@ func BenchmarkCalls(b *testing.B) {
 			}
 			b.ReportMetric(float64(o.ops)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mcalls/s")
 		})
+	}
+}
+
+// read returns a run made of the JSON of its events.
+func read(t testing.TB, events string) *run.Checked {
+	t.Helper()
+	f, err := snapshot.Read(t.Context(), "a.json", strings.NewReader(`{"segments": [], "device_traces": [[`+events+`]]}`), snapshot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := run.New(f.Traces[0], nil).Check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// A wrong shape asks for more than there are addresses.
+func TestNoLimitSuffices(t *testing.T) {
+	for _, size := range []uint64{1 << 44, 1 << 60} {
+		r := read(t, fmt.Sprintf(`{"action": "alloc", "addr": 2097152, "size": 512, "stream": 0},
+			{"action": "oom", "device_free": 1073741824, "size": %d, "stream": 0}`, size))
+		for _, memory := range []uint64{0, 1 << 30} {
+			a := ask(t, r, Question{Memory: whatif.GivenMemory(memory)})
+			for _, name := range []string{"caching", "best-fit", "buddy", "bfc", "bfc-growth", "async:0"} {
+				got := a.find(t, name)
+				if !got.Fails || got.First == nil || *got.First.Event != 1 {
+					t.Errorf("%s, %d bytes: %+v", name, size, got)
+				}
+				if got.SmallestLimit != nil || name != "caching" && !slices.Contains(got.Notes, "it fails under any limit") {
+					t.Errorf("%s, %d bytes: smallest limit %v, notes %q", name, size, got.SmallestLimit, got.Notes)
+				}
+			}
+		}
+	}
+}
+
+// Strategies that know no streams have a heap for each.
+func TestManyHeaps(t *testing.T) {
+	for heaps, answered := range map[int][]string{
+		mostRegions:   {"best-fit", "buddy", "slab", "bfc", "bfc-growth", "binning", "async:0"},
+		mostHeaps:     {"best-fit", "buddy", "slab", "bfc-growth", "binning", "async:0"},
+		2 * mostHeaps: {"binning", "async:0"},
+	} {
+		all := make([]string, heaps)
+		for i := range all {
+			all[i] = fmt.Sprintf(`{"action": "alloc", "addr": %d, "size": 512, "stream": %d}`, (i+1)<<21, i)
+		}
+		a := ask(t, read(t, strings.Join(all, ", ")), Question{})
+		for _, name := range policy.Names {
+			got := a.find(t, name)
+			switch want := slices.Contains(answered, name) || strings.HasSuffix(name, "-fit") && heaps <= mostHeaps || name == "async:max"; {
+			case want && (got.Fails || got.SmallestLimit == nil):
+				t.Errorf("%s with %d heaps: %+v", name, heaps, got)
+			case !want && (got.WhyNot == nil || !strings.HasPrefix(*got.WhyNot, "each stream and private pool would have a ")):
+				t.Errorf("%s with %d heaps: %+v", name, heaps, got)
+			}
+		}
 	}
 }

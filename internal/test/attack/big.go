@@ -23,7 +23,7 @@ func manyRows(r *rand.Rand) (*Dict, string) {
 	}
 	const base, step = int64(0x7f0000000000), int64(512)
 	segments, events, notes, traces := &List{}, &List{}, &List{}, &List{}
-	kind := []string{"blocks", "segments", "annotations", "events", "devices", "frames"}[r.IntN(6)]
+	kind := []string{"blocks", "segments", "annotations", "events", "devices", "frames", "streams", "pools"}[r.IntN(8)]
 	one := segment(base, step, block(base, step, "active_allocated"))
 	switch kind {
 	case "blocks":
@@ -45,6 +45,18 @@ func manyRows(r *rand.Rand) (*Dict, string) {
 			e := dict("action", []string{"alloc", "free_requested", "free_completed"}[i%3], "addr", base, "size", step, "stream", int64(0), "time_us", i)
 			if kind == "frames" {
 				e.Set("frames", &List{Items: []any{dict("name", fmt.Sprintf("f%d", i), "filename", fmt.Sprintf("%d.py", i), "line", i)}})
+			}
+			events.Items = append(events.Items, e)
+		}
+	case "streams", "pools":
+		// Those of the events alone, as many as are allowed or a few more.
+		of := min(count, []int{200, 4096, 5000}[r.IntN(3)])
+		for i := range int64(count) {
+			e := dict("action", []string{"alloc", "free_requested", "free_completed"}[i%3], "addr", base, "size", step, "stream", int64(0), "time_us", i)
+			if n := i / 3 % int64(of); kind == "streams" {
+				e.Set("stream", n)
+			} else {
+				e.Set("pool_id", &List{Items: []any{int64(0), n}})
 			}
 			events.Items = append(events.Items, e)
 		}

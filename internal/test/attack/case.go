@@ -23,6 +23,7 @@ type Case struct {
 	Commands []string
 	Sums     Sums // what a snapshot has to be answered with; nil if that is not known
 	Page     bool // the file is for the page's server, too
+	Answered bool // no command may refuse it
 }
 
 // Generator makes cases. The same seed gives the same ones.
@@ -98,6 +99,8 @@ var (
 		"verify FILE", "verify FILE --json", "report FILE -o OUT.html", "report FILE -o OUT.html", "whatif FILE --json --set CONF", "whatif FILE --set CONF --limit 2GiB",
 		"tune FILE --json --limit 8GiB", "check FILE --max-reserved 1GiB --json", "check FILE --survives 1GiB", "diff FILE GOOD", "diff GOOD FILE --json",
 		"convert FILE OUT.json", "convert FILE OUT.pickle", "convert FILE OUT.perfetto", "convert FILE OUT.parquet", "gen FILE OUT.pickle --events 2000",
+		"policies FILE --budget 1s", "policies FILE --json --budget 1s --limit 1GiB", "tenants --limit 8GiB --tenant a=FILE --tenant b=GOOD --json",
+		"whatif FILE --overflow 1GiB --json", "report FILE --interactive -o OUT.html",
 	}
 	textCommands   = []string{"stats FILE", "stats FILE --json", "explain FILE", "explain FILE --json", "report FILE -o OUT.html", "check FILE --no-oom", "verify FILE"}
 	settingCommand = []string{"whatif GOOD --json --set CONF", "whatif GOOD --set CONF --limit 7609MiB", "plan FILE --batch 1 --seq 64 --settings CONF --json"}

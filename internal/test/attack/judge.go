@@ -110,6 +110,8 @@ func (c *Case) Judge(r *Result) []string {
 		return wrong
 	case r.Code < 0 || r.Code > 2 && !(r.Code == 3 && r.Args[0] == "plan"):
 		add("exit code %d", r.Code)
+	case r.Code == 2 && c.Answered:
+		add("refused: %.200s", r.Stderr)
 	}
 	limit := baseMemory + 2*c.Unpacked
 	if r.Code == 2 {

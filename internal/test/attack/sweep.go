@@ -7,7 +7,8 @@ import (
 )
 
 // Sweep returns the cases that are the same for every seed: each number of each
-// message, and each size of a segment, with every absurd value.
+// message, and each size of a segment, with every absurd value; and requests of every
+// size that failed.
 func (g *Generator) Sweep() []*Case {
 	var all []*Case
 	for i, text := range messages {
@@ -26,7 +27,28 @@ func (g *Generator) Sweep() []*Case {
 			}
 		}
 	}
+	for size := int64(1); size < math.MaxInt64/4; size *= 4 {
+		all = append(all, failedRequest(size))
+	}
 	return all
+}
+
+// failedRequest is a snapshot of a program that asked for so much in vain, which every
+// command has to answer: a wrong shape asks for any size.
+func failedRequest(size int64) *Case {
+	const at, mib = int64(0x7f0000000000), int64(1 << 20)
+	v := dict("segments", &List{}, "device_traces", &List{Items: []any{&List{Items: []any{
+		dict("action", "segment_alloc", "addr", at, "size", 20*mib, "stream", int64(0)),
+		dict("action", "alloc", "addr", at, "size", 15*mib, "stream", int64(0)),
+		dict("action", "free_requested", "addr", at, "size", 15*mib, "stream", int64(0)),
+		dict("action", "free_completed", "addr", at, "size", 15*mib, "stream", int64(0)),
+		dict("action", "oom", "addr", 50*1024*mib, "device_free", 50*1024*mib, "size", size, "stream", int64(0)),
+	}}}})
+	data := JSON(v)
+	return &Case{
+		What: fmt.Sprintf("a failed request of %d", size), Name: "a.json", Data: data, Unpacked: int64(len(data)), Answered: true,
+		Commands: []string{"policies FILE --budget 1s", "report FILE -o OUT.html", "explain FILE --json", "tune FILE", "whatif FILE --set expandable_segments:True", "policies FILE --device-memory none --json --budget 1s"},
+	}
 }
 
 var (
