@@ -33,6 +33,15 @@ func (st *stage) clean(s *Store) {
 	}
 }
 
+// dismantle gives back the addresses at which nothing is mapped.
+func (st *stage) dismantle(s *Store) {
+	for i := range st.slots {
+		if sl := &st.slots[i]; sl.size > 0 && sl.mapped == 0 && s.dev.Unreserve(sl.addr, sl.size) == nil {
+			*sl = slot{}
+		}
+	}
+}
+
 // unmap takes the handles away. Until that has succeeded they cannot be released.
 func (sl *slot) unmap(s *Store) error {
 	if sl.mapped == 0 {

@@ -159,12 +159,14 @@ func (s *Store) DeviceBytes() uint64 {
 	return s.ledger.device + s.ledger.doomedDevice
 }
 
-// Trim gives back host memory that is kept for the next move. It returns how much;
-// what the driver refuses to take back is tried again later.
+// Trim gives back host memory that is kept for the next move, and the addresses of
+// moves. It returns how much memory; what the driver refuses to take back is tried
+// again later.
 func (s *Store) Trim() uint64 {
 	s.moving.Lock()
 	defer s.moving.Unlock()
 	s.sweep()
+	s.stage.dismantle(s)
 	return s.dropKept()
 }
 

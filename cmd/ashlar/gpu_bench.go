@@ -23,7 +23,7 @@ func newGPUBench(std stdio) *cobra.Command {
 	var o gpuBenchOptions
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Time what memory costs on a GPU: driver, engine, copies, managed memory",
+		Short: "Time what memory costs on a GPU: driver, engine, copies, managed and parked memory",
 		Long: `Bench times, on one GPU of this machine:
 
   the driver's cuMemAlloc and cuMemFree; its pool (cuMemAllocAsync); the calls
@@ -35,7 +35,8 @@ func newGPUBench(std stdio) *cobra.Command {
   the driver and its pool from 1 to 16 threads; the pool with 1 to 16 streams,
   with and without reuse from one stream to another;
   a kernel that reads managed memory in order, in strides and at random, with
-  faults, prefetching and advice; and a single fault.
+  faults, prefetching and advice; and a single fault;
+  the host's memory in place of the device's, as overflow and park use it.
 
 Everything is timed in rounds; the tables show the median, the range of the middle
 half, and the number of rounds. Nothing else should use the GPU.

@@ -35,8 +35,8 @@ func MoveTime(bytes uint64, prefetched bool) time.Duration {
 	return time.Duration(float64(bytes) / (1 << 20) * us * float64(time.Microsecond))
 }
 
-// What host memory costs that a device reads: measured on an H200 with driver 580 by
-// hand, 256 MiB at a time; kernels that read and write it, copies, exchanging what lies
+// What host memory costs that a device reads, as the rows "tier" of ashlar gpu bench time it now: measured on an H200 with
+// driver 580 by hand, 256 MiB at a time; kernels that read and write it, copies, exchanging what lies
 // behind addresses, and making the pages.
 const (
 	hostReadRate  = 51e9 // bytes for each second

@@ -20,6 +20,7 @@ const (
 	GroupStreams    = "streams"    // the driver's pool with several streams
 	GroupAccess     = "access"     // a kernel that reads memory in some order
 	GroupFault      = "fault"      // single faults of managed memory
+	GroupTier       = "tier"       // the host's memory behind addresses of the device
 )
 
 // Cases that differ within a group.
@@ -44,6 +45,8 @@ const (
 	CaseSequential   = "sequential"
 	CaseStrided      = "strided"
 	CaseRandom       = "random"
+	CaseHostPages    = "host_pages" // made and given back
+	CasePark         = "park"       // moved there by alloc/tier, used, and restored
 )
 
 // Parts of a case that are timed by themselves.
@@ -61,6 +64,8 @@ const (
 	PartToDevice  = "to_device"
 	PartToHost    = "to_host"
 	PartOnDevice  = "on_device"
+	PartRead      = "read"
+	PartWrite     = "write"
 
 	PartDevice     = "device" // which memory a kernel reads
 	PartResident   = "managed_resident"

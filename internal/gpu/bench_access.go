@@ -86,9 +86,7 @@ func (r *runner) access(kind string, part int, size uint64) error {
 		if err := r.advise(name, addr, size); err != nil {
 			return err
 		}
-		calm := r.timer
-		calm.warm, calm.least = 1, min(r.least, 3)
-		samples, err := calm.rounds(1, func(took []time.Duration) error {
+		samples, err := r.calm().rounds(1, func(took []time.Duration) error {
 			if err := r.place(name, addr, host); err != nil {
 				return err
 			}

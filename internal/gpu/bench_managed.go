@@ -58,10 +58,7 @@ func (r *runner) thereAndBack(kind string, size uint64) (err error) {
 	if begin != nil {
 		return begin
 	}
-	// A round takes long; one is enough to warm up.
-	calm := r.timer
-	calm.warm, calm.least = 1, min(r.least, 3)
-	samples, err := calm.rounds(2, func(took []time.Duration) error {
+	samples, err := r.calm().rounds(2, func(took []time.Duration) error {
 		mark := time.Now()
 		if err := r.there(set, j); err != nil {
 			return err

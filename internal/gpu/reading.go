@@ -12,7 +12,7 @@ import (
 // there is left out.
 func (b *Bench) read() []string {
 	reading := []string{}
-	for _, say := range []func() string{b.readPairs, b.readGrowth, b.readRange, b.readContention, b.readCopies, b.readManaged, b.readThreads, b.readAccess} {
+	for _, say := range []func() string{b.readPairs, b.readGrowth, b.readRange, b.readContention, b.readCopies, b.readManaged, b.readThreads, b.readAccess, b.readTier} {
 		if text := say(); text != "" {
 			reading = append(reading, text)
 		}
@@ -180,6 +180,21 @@ func (b *Bench) readAccess() string {
 	}
 	if r := last(b.Find(GroupFault, "", PartFault)); r != nil {
 		text += fmt.Sprintf("; a single fault takes %s with its launch", units.Duration(r.Median))
+	}
+	return text + "."
+}
+
+// readTier says what the host's memory costs that takes the place of the device's.
+func (b *Bench) readTier() string {
+	away, back := last(b.Find(GroupTier, CasePark, PartToHost)), last(b.Find(GroupTier, CasePark, PartToDevice))
+	read, write := last(b.Find(GroupTier, CasePark, PartRead)), last(b.Find(GroupTier, CasePark, PartWrite))
+	if away == nil || back == nil || read == nil || write == nil {
+		return ""
+	}
+	text := fmt.Sprintf("Parked memory (docs/tiers.md) goes to the host at %s and comes back at %s; there kernels read it at %s and write it at %s",
+		Rate(away), Rate(back), Rate(read), Rate(write))
+	if pages := last(b.Find(GroupTier, CaseHostPages, PartCreate)); pages != nil {
+		text += fmt.Sprintf("; making %s of the host's pages for it takes %s, once", units.Size(*pages.Size), units.Duration(pages.Median))
 	}
 	return text + "."
 }

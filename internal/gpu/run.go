@@ -106,7 +106,7 @@ func (r *runner) all(progress func(done, total int)) error {
 	var steps []step
 	for _, list := range [][]step{
 		r.pairSteps(), r.asyncSteps(), r.handleSteps(), r.engineSteps(), r.growthSteps(), r.copySteps(), r.managedSteps(),
-		r.threadSteps(), r.streamSteps(), r.faultSteps(), r.accessSteps(),
+		r.threadSteps(), r.streamSteps(), r.faultSteps(), r.accessSteps(), r.tierSteps(),
 	} {
 		steps = append(steps, list...)
 	}

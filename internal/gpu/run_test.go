@@ -71,13 +71,14 @@ func TestRun(t *testing.T) {
 		"managed explicit all": 2, "managed on_demand to_device": 2, "managed prefetch to_host": 2,
 		"threads driver_pair all": 5, "threads pool_pair all": 5, "streams reuse all": 5, "streams no_reuse all": 5,
 		"access sequential device": 1, "access strided managed_fault": 1, "access random managed_mapped": 1,
+		"tier host_pages create": 2, "tier host_pages release": 2, "tier park to_host": 2, "tier park read": 2, "tier park write": 2, "tier park to_device": 2,
 		"fault on_demand managed_fault": 1, "fault on_demand managed_resident": 1, "fault on_demand to_host": 1,
 	} {
 		if cases[want] != n {
 			t.Errorf("%s: %d rows, want %d", want, cases[want], n)
 		}
 	}
-	if len(b.Reading) != 8 {
+	if len(b.Reading) != 9 {
 		t.Errorf("%q", b.Reading)
 	}
 	if s := left(fake); s != "" {
@@ -254,6 +255,7 @@ func TestFailureAtEveryCall(t *testing.T) {
 		"streams":          func() error { return r.withPool(true, func() error { return r.aroundStreams(CaseNoReuse, 2) }) },
 		"access":           func() error { return r.access(CaseRandom, 5, 64*kib) },
 		"faults":           func() error { return r.faults(faultPages * 2 * mib) },
+		"host pages":       func() error { return r.hostPages(2 * mib) },
 	} {
 		if err := do(); err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -282,6 +284,33 @@ func TestFailureAtEveryCall(t *testing.T) {
 	for _, call := range calls {
 		if !reached[call] {
 			t.Errorf("%s was never called", call)
+		}
+	}
+}
+
+// Parking that fails gives back what was made for it. The engine keeps a range that it
+// reserved, so the calls fail after its block is there.
+func TestParkFails(t *testing.T) {
+	fake := cudatest.Use(t)
+	r := newRunner(t, fake)
+	if err := r.park(4 * mib); err != nil {
+		t.Fatal(err)
+	}
+	before := left(fake)
+	for _, c := range []struct {
+		call string
+		n    int
+	}{{"cuMemcpyAsync", 1}, {"cuMemcpyAsync", 2}, {"cuLaunchKernel", 1}, {"cuLaunchKernel", 2}, {"cuCtxSynchronize", 1}} {
+		const unknown = 999
+		fake.Fail(c.call, c.n, unknown)
+		err := r.park(4 * mib)
+		fake.Heal()
+		var refused *cuda.Error
+		if !errors.As(err, &refused) || refused.Call != c.call {
+			t.Errorf("call %d of %s: %v", c.n, c.call, err)
+		}
+		if after := left(fake); after != before {
+			t.Errorf("call %d of %s left behind: %s, before %s", c.n, c.call, after, before)
 		}
 	}
 }

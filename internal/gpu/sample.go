@@ -41,6 +41,12 @@ type timer struct {
 	end time.Time // when the time of the whole bench is used up
 }
 
+// calm is for cases of which a round takes long: one is enough to warm up.
+func (t timer) calm() *timer {
+	t.warm, t.least = 1, min(t.least, 3)
+	return &t
+}
+
 // rounds calls round again and again. It gives a slice to write the times of
 // the parts into, and returns those of all rounds but the first, part by part.
 func (t *timer) rounds(parts int, round func(took []time.Duration) error) ([][]time.Duration, error) {

@@ -25,6 +25,7 @@ func GPUBench(w io.Writer, b *gpu.Bench, style Style) error {
 	p.gpuManaged(b)
 	p.gpuShared(b)
 	p.gpuAccess(b)
+	p.gpuTier(b)
 	if len(b.Skipped) > 0 {
 		p.heading("Left out", "")
 		for _, s := range b.Skipped {

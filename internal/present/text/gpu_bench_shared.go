@@ -48,3 +48,19 @@ func (p *page) gpuAccess(b *gpu.Bench) {
 	}
 	p.table("A single fault", " of managed memory, launch and wait included", 1, []string{"access", "time", "middle half", "rounds"}, lines)
 }
+
+// gpuTier writes what memory of the host costs that takes the place of the device's.
+func (p *page) gpuTier(b *gpu.Bench) {
+	names := map[string]string{
+		gpu.CaseHostPages + gpu.PartCreate: "host's pages made", gpu.CaseHostPages + gpu.PartRelease: "given back",
+		gpu.CasePark + gpu.PartToHost: "parked", gpu.CasePark + gpu.PartRead: "read by a kernel", gpu.CasePark + gpu.PartWrite: "written by a kernel",
+		gpu.CasePark + gpu.PartToDevice: "restored",
+	}
+	var lines [][]string
+	for _, r := range b.Find(gpu.GroupTier, "", "") {
+		if r.Part != gpu.PartAll {
+			lines = append(lines, []string{units.Size(*r.Size), names[r.Case+r.Part], units.Duration(r.Median), gpu.Rate(r), spread(r), often(r)})
+		}
+	}
+	p.table("The host's memory in place of the device's", ", the addresses stay: docs/tiers.md", 2, []string{"size", "what", "time", "rate", "middle half", "rounds"}, lines)
+}

@@ -157,6 +157,22 @@ func gpuBench() *gpu.Bench {
 		add(gpuRow(gpu.GroupManaged, kind, gpu.PartToDevice, there, 1<<30), gpuRow(gpu.GroupManaged, kind, gpu.PartToHost, 2*there, 1<<30),
 			gpuRow(gpu.GroupManaged, kind, gpu.PartAll, 3*there, 1<<30))
 	}
+	for _, kind := range []string{gpu.CaseDriver, gpu.CasePool} {
+		r := gpuRow(gpu.GroupThreads, kind, gpu.PartAll, 70*us, 2*mib)
+		r.Goroutines = ptr(16)
+		add(r)
+	}
+	for i, kind := range []string{gpu.CaseReuse, gpu.CaseNoReuse} {
+		r := gpuRow(gpu.GroupStreams, kind, gpu.PartAll, 9*us, 2*mib)
+		r.Streams, r.PoolReserved = ptr(4), ptr(uint64(1+3*i)*2*mib)
+		add(r)
+	}
+	add(gpuRow(gpu.GroupAccess, gpu.CaseSequential, gpu.PartDevice, 80*us, 256*mib), gpuRow(gpu.GroupAccess, gpu.CaseRandom, gpu.PartFault, 4e7, 256*mib),
+		gpuRow(gpu.GroupFault, gpu.CaseOnDemand, gpu.PartFault, 31*us, 0), gpuRow(gpu.GroupFault, gpu.CaseOnDemand, gpu.PartToHost, 22*us, 0))
+	for i, part := range []string{gpu.PartToHost, gpu.PartRead, gpu.PartWrite, gpu.PartToDevice, gpu.PartAll} {
+		add(gpuRow(gpu.GroupTier, gpu.CasePark, part, []float64{6, 5.3, 5.2, 5, 21.5}[i]*1000*us, 256*mib))
+	}
+	add(gpuRow(gpu.GroupTier, gpu.CaseHostPages, gpu.PartCreate, 75000*us, 256*mib), gpuRow(gpu.GroupTier, gpu.CaseHostPages, gpu.PartRelease, 9000*us, 256*mib))
 	return b
 }
 
@@ -257,6 +273,35 @@ Managed memory against copies: there, read and written by kernels, and back
   1.00 GiB  copies              20.0 ms  40.0 ms  60.0 ms  54.0 ms - 66.0 ms      40
   1.00 GiB  managed, on demand   200 ms   400 ms   600 ms    540 ms - 660 ms      40
   1.00 GiB  managed, prefetch   22.0 ms  44.0 ms  66.0 ms  59.4 ms - 72.6 ms      40
+
+The driver from several threads: pairs of 2 MiB, time per pair over all
+  call             threads     pair        middle half  rounds
+  cuMemAlloc            16  70.0 us  63.0 us - 77.0 us      40
+  cuMemAllocAsync       16  70.0 us  63.0 us - 77.0 us      40
+
+The driver's pool with several streams: 2 MiB on one after the other
+  pool                  streams     pair  reserved        middle half  rounds
+  reuse across streams        4  9.00 us  2.00 MiB  8.10 us - 9.90 us      40
+  no reuse                    4  9.00 us  8.00 MiB  8.10 us - 9.90 us      40
+
+A kernel that reads: 256.00 MiB; all of it, a word of every 4 KiB, or as many random words
+  order       memory              time        middle half  rounds
+  sequential  device memory    80.0 us  72.0 us - 88.0 us      40
+  random      managed, faults  40.0 ms  36.0 ms - 44.0 ms      40
+
+A single fault of managed memory, launch and wait included
+  access                               time        middle half  rounds
+  device reads a word on the host   31.0 us  27.9 us - 34.1 us      40
+  host writes a byte on the device  22.0 us  19.8 us - 24.2 us      40
+
+The host's memory in place of the device's, the addresses stay: docs/tiers.md
+  size        what                    time         rate        middle half  rounds
+  256.00 MiB  parked               6.00 ms  41.67 GiB/s  5.40 ms - 6.60 ms      40
+  256.00 MiB  read by a kernel     5.30 ms  47.17 GiB/s  4.77 ms - 5.83 ms      40
+  256.00 MiB  written by a kernel  5.20 ms  48.08 GiB/s  4.68 ms - 5.72 ms      40
+  256.00 MiB  restored             5.00 ms  50.00 GiB/s  4.50 ms - 5.50 ms      40
+  256.00 MiB  host's pages made    75.0 ms   3.33 GiB/s  67.5 ms - 82.5 ms      40
+  256.00 MiB  given back           9.00 ms  27.78 GiB/s  8.10 ms - 9.90 ms      40
 
 Left out
   driver pair 2.00 GiB: it needs 2.00 GiB and may take half of the 3.00 GiB that are free
