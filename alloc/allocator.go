@@ -65,6 +65,7 @@ type Allocator struct {
 	retry        *oomRetry
 	spiller      Spiller
 	spilled      bool   // a request was spilled since the last mark
+	relief       relief // what the spiller has done for the request that is under way
 	served       uint32 // blocks handed out; it may begin again at 0
 	mostInUse    uint64 // on the device since the last mark, while there is a spiller
 	course       course // likewise

@@ -98,14 +98,20 @@ func (a *Allocator) homecoming() (room uint64) {
 	return room
 }
 
-// endRequest unlocks, and lets memory come home if it is the time for it.
+// endRequest unlocks, tells the spiller if it has served the request, and lets memory come home if it is the time for it.
 func (a *Allocator) endRequest() {
-	if a.spiller == nil {
+	s := a.spiller
+	if s == nil {
 		a.mu.Unlock()
 		return
 	}
+	done := a.relief
+	a.relief = relief{}
 	room := a.homecoming()
 	a.mu.Unlock()
+	if done.size > 0 {
+		s.Served(done.size, done.moved)
+	}
 	if room > 0 {
 		a.bringHome(room)
 	}

@@ -19,14 +19,18 @@ const (
 // Spiller serves requests that would fail. See [Placer.SetSpiller].
 type Spiller interface {
 	// MakeRoom is called without the allocator's lock, on the goroutine of the request,
-	// after cached memory was released and all retries failed. It reports whether the
-	// request is to be tried again. As the hook of [WithOOMRetry] it must not allocate.
-	MakeRoom(*OutOfMemoryError) bool
+	// after cached memory was released and all retries failed. It returns how many bytes it moved;
+	// if there are any the request is tried again. As the hook of [WithOOMRetry] it must not allocate.
+	MakeRoom(*OutOfMemoryError) (moved uint64)
 
 	// MapHost puts memory of the host behind a range of the driver's, as Map puts the
 	// device's there. It is called under the lock, for a request that still fails. An
 	// error that wraps [driver.ErrOutOfMemory] lets the request fail as it would have.
 	MapHost(addr, size, granule uint64) error
+
+	// Served is called without the lock, after a request of so many bytes that would have failed: what MakeRoom moved
+	// made room for it, or, if moved is 0, it lies in the host's memory.
+	Served(size, moved uint64)
 
 	// ComeHome is called without the lock, after a request, when memory of the host may come home in the middle of a step: so
 	// many bytes more have room on the device until the step's end, if it is like those before. It reports whether

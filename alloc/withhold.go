@@ -163,6 +163,9 @@ func (a *Allocator) removeWithheld(id blockID) {
 	a.removeByAddress(&a.streamPools[b.streamPool].withheld, id)
 }
 
+// relief is a request that the spiller has served, and what it moved for it.
+type relief struct{ size, moved uint64 }
+
 // spill serves a request that failed with err by the spiller: it may make room on the
 // device, and else the block itself lies in the host's memory. The lock is
 // held, and released while the spiller is asked.
@@ -173,10 +176,13 @@ func (a *Allocator) spill(err error, size, stream, thread uint64) (blockID, erro
 		return noBlock, err
 	}
 	a.mu.Unlock()
-	again := s.MakeRoom(oom)
+	moved := s.MakeRoom(oom)
 	a.mu.Lock()
-	if again {
+	if moved > 0 {
 		id, retried := a.mallocBlock(size, stream, thread, true)
+		if retried == nil {
+			a.relief = relief{size, moved}
+		}
 		if retried == nil || !errors.As(retried, &oom) {
 			return id, retried
 		}
@@ -197,6 +203,7 @@ func (a *Allocator) spill(err error, size, stream, thread uint64) (blockID, erro
 		}
 	}
 	a.spilled = true
+	a.relief = relief{size, 0}
 	return a.handOut(id, size, rounded, true), nil
 }
 

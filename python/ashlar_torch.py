@@ -1172,10 +1172,7 @@ def park(what, keep=True, device=None):
     stayed = sum(r["private_bytes"] for r in reports)
     if stayed and not any(r["out_bytes"] for r in reports):
         raise RuntimeError("ashlar_torch: %d bytes belong to captured graphs, whose memory cannot be moved" % stayed)
-    pinned = sum(r["pinned_bytes"] for r in reports)
-    if pinned and not any(r["out_bytes"] for r in reports):
-        raise RuntimeError("ashlar_torch: %d bytes are shared with other processes or libraries, and cannot be moved" % pinned)
-    return sum(r["freed_bytes"] for r in reports)
+    return _moved(reports, "out_bytes", "freed_bytes")
 
 
 def restore(what, device=None):
@@ -1184,7 +1181,7 @@ def restore(what, device=None):
     answers = _installed()
     if isinstance(what, (str, _Region)):
         return _as_region(answers, what, device).restore()
-    return sum(r["in_bytes"] for r in _move_blocks(answers, "ashlar_restore_blocks", what))
+    return _moved(_move_blocks(answers, "ashlar_restore_blocks", what), "in_bytes", "in_bytes")
 
 
 def _as_region(answers, what, device):
@@ -1193,6 +1190,14 @@ def _as_region(answers, what, device):
 
 def _move_blocks(answers, name, things):
     return [answers.tiers.move(name, device, "tensors", *_array(blocks)) for device, blocks in _given(answers, things).items()]
+
+
+def _moved(reports, how, which):
+    """The sum of what reports have; RuntimeError if nothing could move."""
+    pinned = sum(r["pinned_bytes"] for r in reports)
+    if pinned and not any(r[how] for r in reports):
+        raise RuntimeError("ashlar_torch: %d bytes are shared with other processes or libraries, and cannot be moved" % pinned)
+    return sum(r[which] for r in reports)
 
 
 def _given(answers, things):

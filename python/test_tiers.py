@@ -122,6 +122,20 @@ class TestTiers(JobCase):
             assert all(holds(x, i) for i, x in enumerate(t))
         """)
 
+    def test_shared_with_others(self):
+        """What others know by its address stays where it is, and a call that moves nothing says why."""
+        self.run_job("""
+            a, b = (write(torch.Tensor(40 * MIB), v) for v in (1, 2))
+            share = ashlar_torch._answers.ashlar.so.ashlar_base_alloc
+            share.restype, size = ctypes.c_void_p, ctypes.c_size_t()
+            assert share(ctypes.c_void_p(a.data_ptr()), ctypes.byref(size)) == a.data_ptr()
+            refused(lambda: ashlar_torch.park(a), "41943040 bytes are shared with other processes")
+            assert ashlar_torch.park([a, b]) == 40 * MIB and holds(b, 2)
+            share(ctypes.c_void_p(b.data_ptr()), ctypes.byref(size))  # by now it lies in the host's memory
+            refused(lambda: ashlar_torch.restore(b), "41943040 bytes are shared with other processes")
+            assert ashlar_torch.restore(a) == 0 and holds(a, 1) and holds(b, 2)
+        """)
+
     def test_tensors(self):
         self.run_job("""
             a, b = (write(torch.Tensor(40 * MIB), v) for v in (1, 2))

@@ -159,26 +159,38 @@ func (s *Store) stock(size uint64, n int) error {
 		return nil
 	}
 	bytes := size * uint64(lacking)
+	above := func(taken uint64) error {
+		return fmt.Errorf("tier: %w: %s of host memory more than the %s in use would be above the limit of %s",
+			driver.ErrOutOfMemory, units.Size(bytes), units.Size(taken), units.Size(l.hostLimit))
+	}
+	fits := func(taken uint64) bool { return taken <= l.hostLimit && bytes <= l.hostLimit-taken }
+	taken := l.hostTaken()
+	if least := taken - (l.keptBytes - size*uint64(len(l.kept[size]))); !fits(least) {
+		defer l.mu.Unlock()
+		return above(least)
+	}
 	var spare []handle // kept handles of other sizes make room for these
 	for other, kept := range l.kept {
-		for other != size && len(kept) > 0 && l.hostTaken()+bytes > l.hostLimit {
+		for other != size && len(kept) > 0 && !fits(taken) {
 			h := kept[len(kept)-1]
 			kept = kept[:len(kept)-1]
 			l.keptBytes -= h.size
 			l.doomedHost += h.size
+			taken -= h.size
 			spare = append(spare, h)
 		}
 		l.kept[other] = kept
 	}
-	if taken := l.hostTaken(); taken > l.hostLimit || bytes > l.hostLimit-taken {
-		l.mu.Unlock()
-		s.releaseDoomed(spare)
-		return fmt.Errorf("tier: %w: %s of host memory more than the %s in use would be above the limit of %s",
-			driver.ErrOutOfMemory, units.Size(bytes), units.Size(taken), units.Size(l.hostLimit))
-	}
 	l.making += bytes
 	l.mu.Unlock()
 	s.releaseDoomed(spare)
+	l.mu.Lock()
+	if l.hostTaken() > l.hostLimit { // the driver has not taken them back
+		defer l.mu.Unlock()
+		l.making -= bytes
+		return above(l.hostTaken())
+	}
+	l.mu.Unlock()
 	ids := make([]driver.Physical, lacking)
 	err := s.dev.CreateHostPhysical(size, ids)
 	if err != nil {

@@ -44,33 +44,35 @@ const (
 
 // MakeRoom moves cold handles out of the way of a request, if this is a moment for
 // it and they are enough.
-func (s spiller) MakeRoom(oom *alloc.OutOfMemoryError) bool {
-	sp, store := s.sp, s.sp.store
-	l := &store.ledger
-	l.mu.Lock()
-	room := min(sp.overflow-min(sp.overflow, sp.host), l.hostLimit-min(l.hostLimit, l.hostTaken()-l.keptBytes))
-	if sp.overflow > 0 {
-		sp.pressed = true
-		sp.moved.Overflows++
-	}
-	l.mu.Unlock()
-	if room == 0 {
-		return false
-	}
-	moved := sp.evictFor(oom, room)
-	sp.tell(Overflow{Size: oom.Requested, Moved: moved})
-	return moved > 0
-}
-
-// tell calls back at the first overflow.
-func (sp *Space) tell(o Overflow) {
+func (s spiller) MakeRoom(oom *alloc.OutOfMemoryError) (moved uint64) {
+	sp := s.sp
 	l := &sp.store.ledger
 	l.mu.Lock()
-	first := !sp.told
-	sp.told = true
+	room := sp.overflowRoom()
+	sp.pressed = sp.pressed || sp.overflow > 0
+	l.mu.Unlock()
+	if room == 0 {
+		return 0
+	}
+	return sp.evictFor(oom, room)
+}
+
+// overflowRoom returns how much more the space may overflow. The ledger's lock is held.
+func (sp *Space) overflowRoom() uint64 {
+	l := &sp.store.ledger
+	return min(sp.overflow-min(sp.overflow, sp.host), l.hostLimit-min(l.hostLimit, l.hostTaken()-l.keptBytes))
+}
+
+// Served counts an overflow, and calls back at the first one.
+func (s spiller) Served(size, moved uint64) {
+	sp := s.sp
+	l := &sp.store.ledger
+	l.mu.Lock()
+	first := sp.moved.Overflows == 0
+	sp.moved.Overflows++
 	l.mu.Unlock()
 	if f := sp.store.options.Overflowed; first && f != nil {
-		f(sp, o)
+		f(sp, Overflow{Size: size, Moved: moved})
 	}
 }
 

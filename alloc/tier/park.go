@@ -223,8 +223,16 @@ func (sp *Space) bringHome(chosen func(*alloc.Granule) bool, r *Report) error {
 			if err := pl.Release(); err != nil {
 				return err
 			}
+			r.Pinned = 0
 			pages := sp.pages(pl, func(g *alloc.Granule, p *page) bool {
-				return g.Place != alloc.OnDevice && g.Live > 0 && chosen(g)
+				if g.Place == alloc.OnDevice || g.Live == 0 || !chosen(g) {
+					return false
+				}
+				if g.Place == alloc.OnHost && sp.pinned(g) {
+					r.Pinned += g.Live
+					return false
+				}
+				return true
 			})
 			err := s.transfer(pl, sp, runsOf(pages), alloc.OnDevice, nil, r)
 			for _, p := range pages {

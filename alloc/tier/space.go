@@ -19,7 +19,6 @@ type Space struct {
 	overflow     uint64
 	moved        Stats // what was done; the sizes are counted
 	pressed      bool  // a request would have failed since the last mark
-	told         bool  // of the first overflow
 
 	mu   sync.Mutex
 	cold map[uint64]uint64 // sizes of blocks, by address
@@ -150,8 +149,13 @@ func (sp *Space) Dropped(addr uint64) bool {
 	return dropped > 0
 }
 
-// Free returns how much device memory the space can still have.
-func (sp *Space) Free() uint64 { return sp.store.free(sp) }
+// Free returns how much device memory the space can still have; 0 before Attach.
+func (sp *Space) Free() uint64 {
+	if sp.attached() == nil {
+		return 0
+	}
+	return sp.store.free(sp)
+}
 
 // SetOverflow lets requests that would fail be served with up to that many bytes of host
 // memory, as far as the store's limit allows it; 0 ends it, and leaves what is there.

@@ -103,7 +103,7 @@ func (sp *Space) endStep(r *Report) (pressed bool, err error) {
 	// What has come home goes again at the next overflow, not before, if a request may move it.
 	if pressed && idle+gone > 0 && (!home || s.options.Alone == nil) {
 		l.mu.Lock()
-		room := min(sp.overflow-min(sp.overflow, sp.host), l.hostLimit-min(l.hostLimit, l.hostTaken()-l.keptBytes))
+		room := sp.overflowRoom()
 		l.mu.Unlock()
 		missing := idle + gone - min(idle+gone, s.free(sp))
 		evicted, err := sp.evict(0, min(missing, room), settled)

@@ -242,6 +242,7 @@ func (l *library) intoRoom(n int, restore func() (tier.Report, error)) (tier.Rep
 		return r, errors.Join(err, failed)
 	}
 	again, err := restore()
+	r.Pinned = 0 // counted again
 	return addReports(r, again), err
 }
 

@@ -1,0 +1,78 @@
+package tier
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/driver"
+)
+
+// TestOverflowThatFails: a request that fails all the same is no overflow. The first that is served is told, with what it got.
+func TestOverflowThatFails(t *testing.T) {
+	var told []Overflow
+	r := newRig(t, 400*mib, Options{Alone: always, Overflowed: func(_ *Space, o Overflow) { told = append(told, o) }})
+	r.sp.SetOverflow(100 * mib)
+	cold := r.malloc(200 * mib)
+	r.step()
+	r.sp.Cold(cold)
+	if _, err := r.engine.Malloc(390*mib, 0); !errors.As(err, new(*alloc.OutOfMemoryError)) {
+		t.Fatal(err)
+	}
+	if st := r.sp.Stats(); st.Overflows != 0 || len(told) != 0 {
+		t.Errorf("%d overflows, told %+v: nothing was served", st.Overflows, told)
+	}
+	r.malloc(250 * mib)
+	if st := r.sp.Stats(); st.Overflows != 1 || len(told) != 1 || told[0].Size != 250*mib || told[0].Moved < 50*mib {
+		t.Errorf("%d overflows, told %+v", st.Overflows, told)
+	}
+}
+
+// TestStock: host memory that is kept makes room for handles of another size if that suffices, and stays if it does not.
+func TestStock(t *testing.T) {
+	r := newRig(t, 1000*mib, Options{Host: 100 * mib})
+	if err := r.store.stock(20*mib, 4); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.store.stock(60*mib, 2); !errors.Is(err, driver.ErrOutOfMemory) {
+		t.Errorf("120 MiB of 100: %v", err)
+	}
+	if kept := r.store.Stats().Kept; kept != 80*mib {
+		t.Errorf("%d MiB are kept, the 80 would not have sufficed", kept/mib)
+	}
+	if err := r.store.stock(60*mib, 1); err != nil {
+		t.Fatal(err)
+	}
+	if kept := r.store.Stats().Kept; kept != 100*mib || r.dev.HostHeld() != 100*mib {
+		t.Errorf("%d MiB are kept, the device holds %d", kept/mib, r.dev.HostHeld()/mib)
+	}
+}
+
+// TestRestorePinned: what was pinned on the host, where others know it, does not move, and the report says so.
+func TestRestorePinned(t *testing.T) {
+	r := newRig(t, 1000*mib, Options{})
+	known, other := r.malloc(40*mib), r.malloc(60*mib)
+	if _, err := r.sp.Park(true); err != nil {
+		t.Fatal(err)
+	}
+	r.sp.Pin(known)
+	report, err := r.sp.Restore()
+	if err != nil || report.Pinned != 40*mib || report.In != 60*mib {
+		t.Errorf("%+v, %v", report, err)
+	}
+	r.want("the pinned block", known, false)
+	r.want("the other", other, true)
+	r.sp.Unpin(known)
+	if report, err = r.sp.RestoreBlocks([]uint64{known}); err != nil || report.Pinned != 0 {
+		t.Errorf("%+v, %v", report, err)
+	}
+	r.want("the block", known, true)
+}
+
+// TestFreeUnattached: a space without an allocator has nothing.
+func TestFreeUnattached(t *testing.T) {
+	r := newRig(t, 1000*mib, Options{})
+	if free := r.store.Space("empty").Free(); free != 0 {
+		t.Errorf("%d bytes", free)
+	}
+}
