@@ -162,6 +162,7 @@ var otherSizes = []struct{ path, reason string }{
 	{"driver/host", "the page in which a driver gives memory; a cost per MiB"},
 	{"driver/sim", "the page in which a driver gives memory; the table of what its calls cost"},
 	{"examples", "requests that show something"},
+	{"internal/answer/policies/online.go", "how many heaps are tried"},
 	{"internal/answer/tune/space.go", "values of settings that are tried, in MiB"},
 	{"internal/gpu", "sizes and counts that are timed"},
 	{"internal/hostmem", "limits on what is read; flags of Linux"},
