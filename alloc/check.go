@@ -2,6 +2,7 @@ package alloc
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ashlar-mem/ashlar/internal/invariants"
 )
@@ -220,6 +221,14 @@ func (a *Allocator) checkStreamPools(t *tally) error {
 				if sp.free.after(p.size, p.rank) != id || sp.free.before(b.size, b.rank) != ids[i-1] {
 					return fmt.Errorf("free set cannot be walked at %#x", b.addr)
 				}
+			}
+		}
+		if listed := slices.Contains(sp.pool.touched, sp); listed != sp.touched {
+			return fmt.Errorf("stream pool %d is touched: %v, and listed: %v", sp.id, sp.touched, listed)
+		}
+		for _, id := range ids {
+			if b := &a.blocks[id]; !sp.touched && a.releasableOf(id) > 0 {
+				return fmt.Errorf("%d bytes of the free block at %#x can be released, and its stream pool is not touched", a.releasableOf(id), b.addr)
 			}
 		}
 		for i, id := range sp.unmapped {

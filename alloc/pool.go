@@ -23,6 +23,7 @@ type pool struct {
 	searches    uint64        // counted while garbage collection is armed (spec 2.3)
 	streamPools []*streamPool // ascending by stream
 	last        *streamPool   // the one used last
+	touched     []*streamPool // those that blocks entered since the last release
 }
 
 type streamPoolID uint32
@@ -34,6 +35,7 @@ type streamPool struct {
 	id       streamPoolID
 	stream   uint64
 	pool     *pool
+	touched  bool // it is in the pool's list
 	free     freeSet
 	unmapped []blockID // ascending by address
 	withheld []blockID // ascending by address
@@ -71,7 +73,7 @@ func (a *Allocator) dropStreamPools(p *pool) {
 		a.streamPools[sp.id] = nil
 		a.spareStreamPools = append(a.spareStreamPools, sp.id)
 	}
-	p.streamPools, p.last = nil, nil
+	p.streamPools, p.touched, p.last = nil, nil, nil
 }
 
 // insertFree puts a block into its stream pool's free set (spec 2.3).
@@ -81,6 +83,33 @@ func (a *Allocator) insertFree(id blockID) {
 	b.state = stateFree
 	b.entered = uint32(sp.pool.searches)
 	sp.free.insert(b.size, a.ranked(b), id)
+	if !sp.touched {
+		sp.touch()
+	}
+}
+
+// touch notes that a block has entered the free set. What a release has left there is split, or less than
+// a granule, until then: only these sets are looked at in the next one, where there may be thousands.
+func (sp *streamPool) touch() {
+	sp.touched = true
+	sp.pool.touched = append(sp.pool.touched, sp)
+}
+
+// untouch notes that all that can be released was.
+func (p *pool) untouch() {
+	for _, sp := range p.touched {
+		sp.touched = false
+	}
+	p.touched = p.touched[:0]
+}
+
+// touchedBlocks appends the free blocks of the touched sets, in the order of freeBlocks.
+func (p *pool) touchedBlocks(ids []blockID) []blockID {
+	slices.SortFunc(p.touched, func(x, y *streamPool) int { return cmp.Compare(x.stream, y.stream) })
+	for _, sp := range p.touched {
+		ids = sp.free.appendAll(ids)
+	}
+	return ids
 }
 
 // removeFree takes a block out of its stream pool's free set.

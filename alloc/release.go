@@ -110,7 +110,12 @@ func (a *Allocator) rescue() (bool, error) {
 // releasePool releases the free memory of one pool in the order of its free
 // set: plain segments at once, expandable memory after the walk.
 func (a *Allocator) releasePool(p *pool) error {
-	ids := p.freeBlocks(a.scratch[:0])
+	ids := a.scratch[:0]
+	if a.explain == nil {
+		ids = p.touchedBlocks(ids)
+	} else {
+		ids = p.freeBlocks(ids) // it tells what stays, too
+	}
 	a.scratch = ids
 	a.orderTies(ids)
 	expandable := ids[:0]
@@ -134,6 +139,7 @@ func (a *Allocator) releasePool(p *pool) error {
 			return err
 		}
 	}
+	p.untouch()
 	return nil
 }
 
@@ -149,16 +155,23 @@ func (a *Allocator) releasableBytes() uint64 {
 	var bytes uint64
 	for _, p := range a.pools {
 		for _, id := range p.freeBlocks(nil) {
-			if b := &a.blocks[id]; b.expandable {
-				seg := &a.segments[b.seg]
-				start, end := wholeGranules(seg.base, b.span(), seg.granule)
-				bytes += end - start
-			} else if !b.split() {
-				bytes += b.size
-			}
+			bytes += a.releasableOf(id)
 		}
 	}
 	return bytes
+}
+
+// releasableOf returns the bytes of a free block that a full release would give back.
+func (a *Allocator) releasableOf(id blockID) uint64 {
+	switch b := &a.blocks[id]; {
+	case b.expandable:
+		seg := &a.segments[b.seg]
+		start, end := wholeGranules(seg.base, b.span(), seg.granule)
+		return end - start
+	case !b.split():
+		return b.size
+	}
+	return 0
 }
 
 // releaseSegment gives the plain segment of an unsplit free block back to the

@@ -58,6 +58,9 @@ func (a *Allocator) handOutSplit(id blockID, size, rounded uint64, split bool) b
 		b.state = stateFree
 		b.entered = uint32(p.searches)
 		sp.free.insert(rest, a.ranked(b), id)
+		if b.expandable && !sp.touched {
+			sp.touch()
+		}
 		id, b = front, f
 	} else if b.split() && !b.expandable {
 		a.stats.addSplit(p.kind, -1, -int64(b.size))
