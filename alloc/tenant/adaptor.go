@@ -43,7 +43,7 @@ func (a *adaptor) take(d uint64, get func() error) error {
 		}
 	}
 	if errors.Is(err, driver.ErrOutOfMemory) {
-		return &refusal{reason: DeviceFull, size: d, short: d, revocable: a.lending, device: err}
+		return &refusal{reason: DeviceFull, size: d, firm: l.firmOf(&a.t.account), short: d, revocable: a.lending, device: err}
 	}
 	return err
 }

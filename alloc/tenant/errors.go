@@ -24,7 +24,7 @@ type OutOfMemoryError struct {
 	Refused   uint64 // bytes that were refused
 	Guarantee uint64
 	Ceiling   uint64 // 0: none
-	Firm      uint64 // bytes reserved by the tenant, revocable blocks apart
+	Firm      uint64 // bytes reserved by the tenant when it was refused, revocable blocks apart
 	Limit     uint64 // of the group; Unlimited: none
 	// Lent is what tenants hold as revocable blocks; NotReturned are those of them
 	// that were asked to give back and did not.
@@ -135,7 +135,7 @@ func (t *Tenant) Describe(err error) error {
 	e.Guarantee, e.Ceiling, e.Firm = a.guarantee, a.ceiling, a.reserved
 	var no *refusal
 	if errors.As(oom.Refusal, &no) {
-		e.Reason, e.Refused, e.revocable = no.reason, no.size, no.revocable
+		e.Reason, e.Refused, e.Firm, e.revocable = no.reason, no.size, no.firm, no.revocable
 	}
 	return e
 }

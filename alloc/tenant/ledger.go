@@ -32,6 +32,7 @@ const (
 type refusal struct {
 	reason    Reason
 	size      uint64
+	firm      uint64 // what the tenant had reserved
 	short     uint64 // what others would have to give back
 	revocable bool   // for a revocable block
 	device    error  // what the device said, if it was asked
@@ -87,7 +88,7 @@ func (l *ledger) grant(a *account, d uint64) *refusal {
 	defer l.mu.Unlock()
 	a.claim = 0
 	if why, short := l.check(a, d); why != NotRefused {
-		return &refusal{reason: why, size: d, short: short}
+		return &refusal{reason: why, size: d, firm: a.reserved, short: short}
 	}
 	l.book(a, a.reserved+d)
 	return nil
@@ -124,6 +125,13 @@ func (l *ledger) release(a *account, d uint64) {
 	l.book(a, a.reserved-d)
 }
 
+// firmOf returns what an account has reserved.
+func (l *ledger) firmOf(a *account) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return a.reserved
+}
+
 // adopt books memory that is there already.
 func (l *ledger) adopt(a *account, d uint64) {
 	l.mu.Lock()
@@ -152,7 +160,7 @@ func (l *ledger) borrow(a *account, d uint64, now time.Time) *refusal {
 		why = AboveLimit
 	}
 	if why != NotRefused {
-		return &refusal{reason: why, size: d, revocable: true}
+		return &refusal{reason: why, size: d, firm: a.reserved, revocable: true}
 	}
 	a.borrowed += d
 	l.lent += d
