@@ -223,12 +223,12 @@ func (a *Allocator) checkStreamPools(t *tally) error {
 				}
 			}
 		}
-		if listed := slices.Contains(sp.pool.touched, sp); listed != sp.touched {
-			return fmt.Errorf("stream pool %d is touched: %v, and listed: %v", sp.id, sp.touched, listed)
+		if listed := slices.Contains(sp.pool.touched, sp); listed != (len(sp.fresh) > 0) {
+			return fmt.Errorf("stream pool %d has %d fresh blocks, and is listed: %v", sp.id, len(sp.fresh), listed)
 		}
 		for _, id := range ids {
-			if b := &a.blocks[id]; !sp.touched && a.releasableOf(id) > 0 {
-				return fmt.Errorf("%d bytes of the free block at %#x can be released, and its stream pool is not touched", a.releasableOf(id), b.addr)
+			if n := a.releasableOf(id); n > 0 && len(sp.fresh) < mostFresh && !slices.Contains(sp.fresh, id) {
+				return fmt.Errorf("%d bytes of the free block at %#x can be released, and it is not fresh", n, a.blocks[id].addr)
 			}
 		}
 		for i, id := range sp.unmapped {

@@ -91,8 +91,8 @@ func (a *Allocator) giveBack(id blockID, b *block, sp *streamPool, tick int64) {
 	b.state = stateFree
 	b.entered = uint32(sp.pool.searches)
 	sp.free.insert(b.size, a.ranked(b), id)
-	if !sp.touched {
-		sp.touch()
+	if len(sp.fresh) < mostFresh {
+		sp.addFresh(id)
 	}
 	if a.explain != nil {
 		a.explainReturn(b, sp, addr, size)

@@ -23,7 +23,7 @@ type pool struct {
 	searches    uint64        // counted while garbage collection is armed (spec 2.3)
 	streamPools []*streamPool // ascending by stream
 	last        *streamPool   // the one used last
-	touched     []*streamPool // those that blocks entered since the last release
+	touched     []*streamPool // those with fresh blocks
 }
 
 type streamPoolID uint32
@@ -35,8 +35,8 @@ type streamPool struct {
 	id       streamPoolID
 	stream   uint64
 	pool     *pool
-	touched  bool // it is in the pool's list
 	free     freeSet
+	fresh    []blockID // those that have entered it since the last release, if they are fewer than mostFresh
 	unmapped []blockID // ascending by address
 	withheld []blockID // ascending by address
 }
@@ -83,31 +83,51 @@ func (a *Allocator) insertFree(id blockID) {
 	b.state = stateFree
 	b.entered = uint32(sp.pool.searches)
 	sp.free.insert(b.size, a.ranked(b), id)
-	if !sp.touched {
-		sp.touch()
+	if len(sp.fresh) < mostFresh {
+		sp.addFresh(id)
 	}
 }
 
-// touch notes that a block has entered the free set. What a release has left there is split, or less than
-// a granule, until then: only these sets are looked at in the next one, where there may be thousands.
-func (sp *streamPool) touch() {
-	sp.touched = true
-	sp.pool.touched = append(sp.pool.touched, sp)
+// mostFresh is how many fresh blocks a stream pool lists; from then on all of its blocks count as fresh.
+const mostFresh = 256
+
+// addFresh notes that a block has entered the free set, or has become smaller there. What a release leaves is
+// split, or less than a granule, until then: so the next one need not look at it again, of which there may be very much.
+func (sp *streamPool) addFresh(id blockID) {
+	if len(sp.fresh) == 0 {
+		sp.pool.touched = append(sp.pool.touched, sp)
+	}
+	sp.fresh = append(sp.fresh, id)
 }
 
-// untouch notes that all that can be released was.
-func (p *pool) untouch() {
+// forgetFresh notes that all that can be released was.
+func (p *pool) forgetFresh() {
 	for _, sp := range p.touched {
-		sp.touched = false
+		sp.fresh = sp.fresh[:0]
 	}
 	p.touched = p.touched[:0]
 }
 
-// touchedBlocks appends the free blocks of the touched sets, in the order of freeBlocks.
-func (p *pool) touchedBlocks(ids []blockID) []blockID {
+// freshBlocks appends the pool's fresh blocks that are free, in the order of freeBlocks.
+func (a *Allocator) freshBlocks(p *pool, ids []blockID) []blockID {
 	slices.SortFunc(p.touched, func(x, y *streamPool) int { return cmp.Compare(x.stream, y.stream) })
 	for _, sp := range p.touched {
-		ids = sp.free.appendAll(ids)
+		if len(sp.fresh) == mostFresh {
+			ids = sp.free.appendAll(ids)
+			continue
+		}
+		// A record may have entered more than once, and be another block's by now.
+		begin := len(ids)
+		for _, id := range sp.fresh {
+			if b := &a.blocks[id]; b.state == stateFree && b.streamPool == sp.id {
+				ids = append(ids, id)
+			}
+		}
+		slices.SortFunc(ids[begin:], func(x, y blockID) int {
+			b, c := &a.blocks[x], &a.blocks[y]
+			return cmp.Or(cmp.Compare(b.size>>unitBits, c.size>>unitBits), cmp.Compare(b.rank, c.rank))
+		})
+		ids = ids[:begin+len(slices.Compact(ids[begin:]))]
 	}
 	return ids
 }

@@ -112,7 +112,7 @@ func (a *Allocator) rescue() (bool, error) {
 func (a *Allocator) releasePool(p *pool) error {
 	ids := a.scratch[:0]
 	if a.explain == nil {
-		ids = p.touchedBlocks(ids)
+		ids = a.freshBlocks(p, ids)
 	} else {
 		ids = p.freeBlocks(ids) // it tells what stays, too
 	}
@@ -139,7 +139,7 @@ func (a *Allocator) releasePool(p *pool) error {
 			return err
 		}
 	}
-	p.untouch()
+	p.forgetFresh()
 	return nil
 }
 

@@ -58,8 +58,8 @@ func (a *Allocator) handOutSplit(id blockID, size, rounded uint64, split bool) b
 		b.state = stateFree
 		b.entered = uint32(p.searches)
 		sp.free.insert(rest, a.ranked(b), id)
-		if b.expandable && !sp.touched {
-			sp.touch()
+		if b.expandable && len(sp.fresh) < mostFresh {
+			sp.addFresh(id)
 		}
 		id, b = front, f
 	} else if b.split() && !b.expandable {
