@@ -130,15 +130,23 @@ func idsOf(handles []handle) []driver.Physical {
 // takeHost takes host handles of a size, which are booked for the space: kept ones,
 // and new ones where there are too few.
 func (s *Store) takeHost(of *Space, size uint64, n int) ([]handle, error) {
-	if err := s.stock(size, n); err != nil {
-		return nil, err
+	for { // another space may take what was made: it has what it needs then
+		if err := s.stock(size, n); err != nil {
+			return nil, err
+		}
+		if out, ok := s.ledger.takeKept(of, size, n); ok {
+			return out, nil
+		}
 	}
-	l := &s.ledger
+}
+
+// takeKept books n kept handles of a size for a space, if there are so many.
+func (l *ledger) takeKept(of *Space, size uint64, n int) ([]handle, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	kept := l.kept[size]
-	if len(kept) < n { // somebody was faster
-		return nil, fmt.Errorf("tier: %w: the host's memory was taken meanwhile", driver.ErrOutOfMemory)
+	if len(kept) < n {
+		return nil, false
 	}
 	out := append([]handle(nil), kept[len(kept)-n:]...)
 	l.kept[size] = kept[:len(kept)-n]
@@ -146,7 +154,7 @@ func (s *Store) takeHost(of *Space, size uint64, n int) ([]handle, error) {
 	l.keptBytes -= bytes
 	l.host += bytes
 	of.host += bytes
-	return out, nil
+	return out, true
 }
 
 // stock makes host handles until n of a size are kept.

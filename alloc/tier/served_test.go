@@ -2,6 +2,7 @@ package tier
 
 import (
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/alloc"
@@ -45,6 +46,30 @@ func TestStock(t *testing.T) {
 	}
 	if kept := r.store.Stats().Kept; kept != 100*mib || r.dev.HostHeld() != 100*mib {
 		t.Errorf("%d MiB are kept, the device holds %d", kept/mib, r.dev.HostHeld()/mib)
+	}
+}
+
+// TestStockTaken: spaces that need host memory at the same time take what others made, and none is refused while there is room.
+func TestStockTaken(t *testing.T) {
+	r := newRig(t, 1000*mib, Options{Host: 4000 * mib})
+	var all sync.WaitGroup
+	for _, name := range []string{"a", "b", "c", "d"} {
+		of := r.store.Space(name)
+		all.Go(func() {
+			for range 30000 {
+				taken, err := r.store.takeHost(of, 2*mib, 1)
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+					return
+				}
+				r.store.giveBack(of, taken)
+				r.store.dropKept()
+			}
+		})
+	}
+	all.Wait()
+	if st := r.store.Stats(); st.Host != 0 || r.dev.HostHeld() != st.Kept {
+		t.Errorf("%+v, the device holds %d MiB", st, r.dev.HostHeld()/mib)
 	}
 }
 
