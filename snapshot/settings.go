@@ -5,9 +5,13 @@ import (
 	"strconv"
 
 	"github.com/ashlar-mem/ashlar/internal/pickle"
+	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
+
+// HostBytesKey is what libashlar.so adds to allocator_settings: how much of what the segments list lies in the host's memory (tiers).
+const HostBytesKey = "ashlar_host_bytes"
 
 // settings reads allocator_settings (spec 10.8). The text in it is only the
 // last one that PyTorch was given; the other fields are the settings in force, so
@@ -38,6 +42,10 @@ func (b *builder) settings(f *File, p *parts, v pickle.Value) error {
 	}
 	for _, key := range skipped {
 		f.warn("the settings text of the file has %.80q, a key that is not modelled%s: it is left out, the rest holds", key, sinceText(key))
+	}
+	if n, ok := fields.Get(HostBytesKey).(int64); ok && n > 0 {
+		f.warn("%s of what this file lists as the device's memory lies in the host's (park or overflow of libashlar.so): "+
+			"sums are too high by that, and a replay, which knows the device alone, parts from the file", units.Size(uint64(n)))
 	}
 	for _, name := range overlay(&s.Parsed, fields) {
 		f.warn("the setting %q of the file has a value that it cannot have: it is ignored", name)

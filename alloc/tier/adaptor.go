@@ -49,8 +49,10 @@ func (a *adaptor) Unmap(addr, size, granule, stream uint64) error {
 	if uint64(len(pages))*granule != size {
 		return fmt.Errorf("tier: unmap of %d bytes at %#x, where %d handles are known", size, addr, len(pages))
 	}
-	if err := s.dev.Synchronize(stream); err != nil {
-		return err
+	if !a.s.quiet { // else the whole device was waited for; the stream may be gone by now
+		if err := s.dev.Synchronize(stream); err != nil {
+			return err
+		}
 	}
 	if whole(pages) { // as always, unless mappings have failed before
 		if err := s.dev.UnmapPhysical(addr, size); err != nil {

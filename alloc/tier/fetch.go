@@ -1,10 +1,7 @@
 package tier
 
 import (
-	"errors"
-
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/driver"
 )
 
 // Fetch brings the handles behind blocks home that overflowed, before kernels use them again and again, as an
@@ -47,10 +44,7 @@ func (sp *Space) Fetch(addrs []uint64) (Report, error) {
 		return err
 	})
 	r.Time = s.options.Now().Sub(start)
-	if errors.Is(err, driver.ErrOutOfMemory) {
-		err = nil // somebody else was faster
-	}
-	return r, err
+	return r, withoutRoom(err)
 }
 
 // bringIn moves those of some pages to the device that have room, into memory that is free or cached.

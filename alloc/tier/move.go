@@ -433,6 +433,8 @@ func (s *Store) hold(sp *Space, f func(*alloc.Placement) error) error {
 		if err := s.dev.SynchronizeDevice(); err != nil {
 			return err
 		}
+		sp.quiet = true
+		defer func() { sp.quiet = false }()
 		return errors.Join(s.repair(pl, sp), f(pl))
 	})
 }

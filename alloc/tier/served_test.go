@@ -7,6 +7,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
+	"github.com/ashlar-mem/ashlar/driver/sim"
 )
 
 // TestOverflowThatFails: a request that fails all the same is no overflow. The first that is served is told, with what it got.
@@ -70,6 +71,48 @@ func TestStockTaken(t *testing.T) {
 	all.Wait()
 	if st := r.store.Stats(); st.Host != 0 || r.dev.HostHeld() != st.Kept {
 		t.Errorf("%+v, the device holds %d MiB", st, r.dev.HostHeld()/mib)
+	}
+}
+
+// TestStepWithoutHost: at a mark nobody has asked for a move, so one for which the host has no memory is no error, and the step after it tries again.
+func TestStepWithoutHost(t *testing.T) {
+	for _, alone := range []func() bool{nil, always} {
+		r := newRig(t, 400*mib, Options{Overflow: true, Alone: alone})
+		state := r.malloc(360 * mib)
+		r.step()
+		r.sp.Cold(state)
+		r.sp.Pin(state) // it cannot make room: the new block overflows
+		work := r.malloc(100 * mib)
+		r.want("the new block", work, false)
+		r.free(work)
+		r.sp.Unpin(state)
+		r.dev.FailKind(sim.CreateHostPhysical, 1, nil)
+		if report := r.step(); report.Out != 0 {
+			t.Errorf("%+v", report)
+		}
+		r.dev.Heal()
+	}
+}
+
+// TestStreamThatIsGone: a move waits for the whole device, so it needs none of the streams on which blocks were freed; they may be gone.
+func TestStreamThatIsGone(t *testing.T) {
+	r := newRig(t, 1000*mib, Options{})
+	kept := r.malloc(20 * mib)
+	addr, err := r.engine.Malloc(20*mib, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.sp.Park(true); err != nil {
+		t.Fatal(err)
+	}
+	r.free(addr)
+	r.dev.FailKind(sim.Synchronize, 1, errors.New("invalid resource handle"))
+	if _, err := r.sp.RestoreBlocks([]uint64{kept}); err != nil {
+		t.Error(err)
+	}
+	r.want("the other block", kept, true)
+	if st := r.sp.Stats(); st.Host != 0 {
+		t.Errorf("%+v: what lay behind the freed block is held still", st)
 	}
 }
 

@@ -26,6 +26,8 @@ type Space struct {
 	pins map[uint64]uint64
 	ages map[uint64]age
 
+	quiet bool // under the allocator's lock: nobody uses the device
+
 	// Under moving.
 	marked  uint32  // blocks that were handed out before the last mark
 	use     highest // of the device's memory, since the last overflow

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/driver"
 )
 
 // leastPause is how many steps without an overflow pass before memory comes home.
@@ -108,7 +109,7 @@ func (sp *Space) endStep(r *Report) (pressed bool, err error) {
 		missing := idle + gone - min(idle+gone, s.free(sp))
 		evicted, err := sp.evict(0, min(missing, room), settled)
 		r.add(evicted)
-		if err != nil || evicted.Freed < missing && s.options.Alone == nil {
+		if err = withoutRoom(err); err != nil || evicted.Freed < missing && s.options.Alone == nil {
 			return pressed, err // the next step overflows again, and finds the memory there
 		}
 	}
@@ -116,6 +117,14 @@ func (sp *Space) endStep(r *Report) (pressed bool, err error) {
 		err = s.hold(sp, func(pl *alloc.Placement) error { return pl.Release() })
 	}
 	return pressed, err
+}
+
+// withoutRoom lets what had no room, on the host or on the device, stay where it is: nobody has asked for the move.
+func withoutRoom(err error) error {
+	if errors.Is(err, driver.ErrOutOfMemory) {
+		return nil
+	}
+	return err
 }
 
 // add adds what another call did.
@@ -261,7 +270,7 @@ func (s *Store) comeHome(r *Report) error {
 		if r.In > before {
 			s.rest.home = 1
 		}
-		if err != nil {
+		if err = withoutRoom(err); err != nil {
 			return err
 		}
 	}

@@ -45,7 +45,7 @@ func (m *mover) setHostLimit(own *ownSettings) error {
 	if err != nil {
 		return err
 	}
-	bytes, by := own.mostHost(room)
+	bytes, by := own.mostHost(room + m.store.HostBytes()) // what is taken is no room any more
 	m.limitedBy.Store(&by)
 	m.store.SetHostLimit(bytes)
 	return nil
@@ -79,7 +79,7 @@ func (m *mover) overflowed(s *tier.Space, o tier.Overflow) {
 	}
 	text := fmt.Sprintf("ashlar: device %d is full: %s %s; each pass over it takes %v more over a bus of %.0f GB/s. "+
 		"memory_stats()[\"ashlar.host_bytes\"] has the sum from now on.",
-		m.number, units.Size(bytes), what, time.Duration(float64(bytes)/hostSpeed*1e9).Round(10*time.Microsecond), hostSpeed/1e9)
+		m.number, units.Size(bytes), what, time.Duration(float64(bytes)/hostSpeed*1e9).Round(time.Microsecond), hostSpeed/1e9)
 	slots, err := m.lib.ofDevice(m.number)
 	if err != nil {
 		return
@@ -102,12 +102,15 @@ func (d *device) notServed(e *alloc.OutOfMemoryError) string {
 	case why != "":
 		return " O" + why[1:] + "."
 	case d.mover == nil:
-		return " Overflow has no effect on this device: its driver does not map the host's memory, or tiers were off when it was first used."
+		return " Overflow has no effect on this device: its driver does not map the host's memory, tiers were off when it was first used, or the system does not tell how much memory is available."
 	case e.Pool != alloc.PoolID{}:
 		return " Overflow does not serve the pools of CUDA graphs."
 	}
 	rules, store := d.alloc.Rules(), d.mover.store
 	need := rules.MappedSize(e.Rounded, rules.Large(e.Rounded))
+	if most := alloc.ReservationSize(store.Driver().TotalMemory(), rules.Granule(rules.Large(e.Rounded))); e.Rounded > most {
+		return fmt.Sprintf(" Overflow serves no request above %s, 9/8 of the device in whole pages: a segment has no more addresses.", units.Size(most))
+	}
 	short := func(limit, used uint64, by string) string {
 		if need <= limit-min(limit, used) {
 			return ""
@@ -115,7 +118,7 @@ func (d *device) notServed(e *alloc.OutOfMemoryError) string {
 		return fmt.Sprintf(" Overflow does not suffice: of the %s that %s, %s are in use, and the request takes %s.",
 			units.Size(limit), by, units.Size(used), units.Size(need))
 	}
-	taken := store.HostBytes() - store.Stats().Kept
+	taken := store.HostInUse()
 	capturing := ""
 	if d.lib.recording.Load() > 0 {
 		capturing = " Overflow serves nothing while a CUDA graph is captured."

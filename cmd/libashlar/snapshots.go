@@ -23,9 +23,13 @@ func (l *library) snapshot(n int) (*snapshot.File, error) {
 		}
 	}
 	var states []alloc.Snapshot
+	var hostBytes uint64
 	err := l.eachDevice(func(d *device) error {
 		if n < 0 || n == d.number {
 			states = addState(states, d.alloc.Snapshot())
+			if d.space != nil {
+				hostBytes += d.space.Stats().Host
+			}
 		}
 		return nil
 	})
@@ -37,6 +41,9 @@ func (l *library) snapshot(n int) (*snapshot.File, error) {
 	f := snapshot.FromEngine(states...)
 	for _, t := range f.Traces {
 		t.Settings.Fields = settingsFields(t.Settings.Conf, t.Settings.Parsed)
+		if hostBytes > 0 {
+			t.Settings.Fields = append(t.Settings.Fields, trace.Field{Name: snapshot.HostBytesKey, Value: int64(hostBytes)})
+		}
 	}
 	return f, err
 }

@@ -110,7 +110,7 @@ func limitGroup(d *device, drv driver.Driver) error {
 // addSlot makes a tenant, for callers that hold the lock.
 func (l *library) addSlot(of *device, name string, terms tenant.Terms) (*device, error) {
 	if l.nextSlot == maxSlots {
-		return nil, fmt.Errorf("a process can make %d tenants, not more", maxSlots-maxDevices)
+		return nil, fmt.Errorf("a process can make %d regions and tenants, not more; those that were closed count", maxSlots-maxDevices)
 	}
 	d, err := l.makeSlot(l.nextSlot, of.number, of.group, of.mover, name, terms)
 	if err != nil {

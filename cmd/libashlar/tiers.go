@@ -31,10 +31,13 @@ type mover struct {
 	limitedBy atomic.Pointer[string] // what the host's memory is limited by
 }
 
-// newMover makes the mover of a device. Without expandable segments nothing moves;
-// guarantees that are held have handles of their own.
+// newMover makes the mover of a device. Without expandable segments nothing moves, nor where the
+// system does not tell how much memory it has; guarantees that are held have handles of their own.
 func (l *library) newMover(n int, drv driver.Driver) (*mover, error) {
 	if _, ok := drv.(driver.HostMapper); !ok || l.cfg.fixed() != "" {
+		return nil, nil
+	}
+	if _, err := tier.HostRoom(); err != nil {
 		return nil, nil
 	}
 	m := &mover{number: n, lib: l}

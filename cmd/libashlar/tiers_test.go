@@ -1,12 +1,16 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/test/short"
+	"github.com/ashlar-mem/ashlar/snapshot"
 )
 
 const mebi = 1 << 20
@@ -148,6 +152,30 @@ func TestOverflowNote(t *testing.T) {
 	}
 }
 
+// A snapshot says how much of what it lists is on the host, and a reader passes it on.
+func TestSnapshotOfOverflow(t *testing.T) {
+	dir := t.TempDir()
+	before, after := filepath.Join(dir, "before"), filepath.Join(dir, "after")
+	s := &script{t: t}
+	for i := range 6 {
+		s.address(nil, "malloc %d %d 0 0", i, 20*mebi)
+		if i == 3 {
+			s.expect("ok", "write %s", before)
+		}
+	}
+	s.expect("ok", "write %s", after)
+	s.run(onCUDA(t, "FAKECUDA_MEMORY=83886080", "FAKECUDA_CONTEXT=0", confVariable+"=overflow:40MiB")...)
+	for path, want := range map[string]string{before: "", after: "40.00 MiB of what this file lists as the device's memory lies in the host's"} {
+		f, err := snapshot.Open(context.Background(), path, snapshot.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said := strings.Join(f.Warnings, "\n"); !strings.HasPrefix(said, want) || want == "" && said != "" {
+			t.Errorf("%s: %q", filepath.Base(path), said)
+		}
+	}
+}
+
 // A region's overflow is not told of after that of the device; another device tells of its own.
 func TestOneNoteForADevice(t *testing.T) {
 	s := &script{t: t}
@@ -174,12 +202,13 @@ func TestOverflowDidNotHelp(t *testing.T) {
 	for _, tt := range []struct {
 		name, conf, said string
 		env              []string
-		overflows        int
+		overflows, asked int
 		before           []string
 	}{
 		{name: "used up", conf: "overflow:40MiB", overflows: 1, said: "Overflow does not suffice: of the 40.00 MiB that overflow allows, 20.00 MiB are in use, and the request takes 40.00 MiB."},
 		{name: "host_limit", conf: "overflow:400MiB,host_limit:40MiB", overflows: 1, said: "of the 40.00 MiB that host_limit allows, 20.00 MiB are in use, and the request takes 40.00 MiB."},
 		{name: "host", conf: "overflow:400MiB", env: []string{"FAKECUDA_HOST_MEMORY=52428800"}, overflows: 1, said: "the host has not given the 40.00 MiB that the request takes, beside 20.00 MiB in use."},
+		{name: "no addresses", conf: "overflow:400MiB", asked: 120, said: "Overflow serves no request above 100.00 MiB, 9/8 of the device in whole pages"},
 		{name: "no tiers", conf: "overflow:400MiB,tiers:False", said: "Overflow has no effect beside tiers:False: leave one of them out."},
 		{name: "plain segments", conf: "overflow:400MiB,expandable_segments:False", said: "Overflow has no effect beside expandable_segments:False"},
 		{name: "guarantees", conf: "overflow:400MiB", env: []string{holdVariable + "=1"}, said: "Overflow has no effect beside " + holdVariable + "=1"},
@@ -201,7 +230,7 @@ func TestOverflowDidNotHelp(t *testing.T) {
 				if !strings.HasPrefix(got, "oom ") || !strings.Contains(got, tt.said) || tt.said == "" && strings.Contains(got, "verflow") {
 					t.Errorf("%s\nwant %s", got, tt.said)
 				}
-			}, "malloc 30 %d 0 0", 30*mebi)
+			}, "malloc 30 %d 0 0", cmp.Or(tt.asked, 30)*mebi)
 			s.run(onCUDA(t, append(tt.env, "FAKECUDA_MEMORY=83886080", "FAKECUDA_CONTEXT=0", confVariable+"="+tt.conf)...)...)
 		})
 	}
