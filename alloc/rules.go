@@ -45,11 +45,11 @@ type Rules struct {
 
 // RulesOf returns the rules of a release under the given settings; version 0 is
 // [pytorch.Default]. A large segment size of 0, which PyTorch refuses but a broken
-// file may contain, counts as the default.
+// file may contain, counts as the default; one that no device has, as the least such.
 func RulesOf(s settings.Settings, v pytorch.Version) Rules { return DifferencesOf(v).rules(s) }
 
 func (d Differences) rules(s settings.Settings) Rules {
-	r := Rules{Differences: d, mediumSegment: s.LargeSegmentSize, divisions: s.RoundupPower2Divisions}
+	r := Rules{Differences: d, mediumSegment: min(s.LargeSegmentSize, maxRequest), divisions: s.RoundupPower2Divisions}
 	if r.mediumSegment == 0 {
 		r.mediumSegment = settings.Default().LargeSegmentSize
 	}

@@ -1,12 +1,15 @@
 package alloc_test
 
 import (
+	"errors"
+	"math"
 	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/driver"
 	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/settings/pytorch"
@@ -168,5 +171,19 @@ func TestRulesOfAllocator(t *testing.T) {
 				t.Errorf("%q: %d bytes can be released, the allocator says %d", conf, releasable, want)
 			}
 		})
+	}
+}
+
+// TestHugeSegments: settings may name segments that no device has: requests fail, and no sum wraps, also where the device has no end.
+func TestHugeSegments(t *testing.T) {
+	for _, size := range []uint64{1 << 60, 1 << 63, math.MaxUint64 &^ (1<<20 - 1)} {
+		for _, expandable := range []bool{false, true} {
+			s := settings.Default()
+			s.LargeSegmentSize, s.MaxNonSplitRounding, s.ExpandableSegments = size, size, expandable
+			a := alloc.New(sim.New(sim.Config{Endless: true}), alloc.WithSettings(s))
+			if _, err := a.Malloc(3<<20, 0); !errors.Is(err, driver.ErrOutOfMemory) {
+				t.Errorf("segments of %#x, expandable %v: %v", size, expandable, err)
+			}
+		}
 	}
 }

@@ -97,6 +97,9 @@ func (a *addressSpace) take(size uint64) (addr uint64, ok bool) {
 	if a.chunks == nil {
 		a.begin()
 	}
+	if size > segmentsTop-segmentsBase {
+		return 0, false
+	}
 	span := roundUp(size, page)
 	if i := a.largest.last(span); i >= 0 {
 		c := a.chunks[i]

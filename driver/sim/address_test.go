@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ashlar-mem/ashlar/driver"
 )
 
 // TestRecordedAddresses replays the plain segments of recordings: every address
@@ -173,6 +176,16 @@ func TestMaxTree(t *testing.T) {
 		}
 		if tree.first(least) != first || tree.last(least) != last {
 			t.Fatalf("step %d: at least %d: got %d and %d, want %d and %d", step, least, tree.first(least), tree.last(least), first, last)
+		}
+	}
+}
+
+// TestEndlessMalloc: a device without end has addresses that end.
+func TestEndlessMalloc(t *testing.T) {
+	d := New(Config{Endless: true})
+	for _, size := range []uint64{1 << 62, 1 << 63, 1<<64 - 1<<20, 1<<64 - 1} {
+		if _, err := d.Malloc(size, 0); !errors.Is(err, driver.ErrOutOfMemory) {
+			t.Errorf("%#x bytes: %v", size, err)
 		}
 	}
 }

@@ -96,14 +96,14 @@ func content(file string) ([]byte, error) {
 var (
 	snapshotCommands = []string{
 		"stats FILE", "stats FILE --json", "stats FILE --json", "events FILE --json", "explain FILE", "explain FILE --json", "explain FILE --limit 1GiB",
-		"verify FILE", "verify FILE --json", "report FILE -o OUT.html", "report FILE -o OUT.html", "whatif FILE --json --set CONF", "whatif FILE --set CONF --limit 2GiB",
+		"verify FILE", "verify FILE --json", "report FILE -o OUT.html", "report FILE -o OUT.html", "whatif FILE --json --set CONF", "whatif FILE --set CONF --limit 2GiB", "whatif FILE --set CONF --limit none --device-memory none",
 		"tune FILE --json --limit 8GiB", "check FILE --max-reserved 1GiB --json", "check FILE --survives 1GiB", "diff FILE GOOD", "diff GOOD FILE --json",
 		"convert FILE OUT.json", "convert FILE OUT.pickle", "convert FILE OUT.perfetto", "convert FILE OUT.parquet", "gen FILE OUT.pickle --events 2000",
 		"policies FILE --budget 1s", "policies FILE --json --budget 1s --limit 1GiB", "tenants --limit 8GiB --tenant a=FILE --tenant b=GOOD --json",
 		"whatif FILE --overflow 1GiB --json", "report FILE --interactive -o OUT.html",
 	}
 	textCommands   = []string{"stats FILE", "stats FILE --json", "explain FILE", "explain FILE --json", "report FILE -o OUT.html", "check FILE --no-oom", "verify FILE"}
-	settingCommand = []string{"whatif GOOD --json --set CONF", "whatif GOOD --set CONF --limit 7609MiB", "plan FILE --batch 1 --seq 64 --settings CONF --json"}
+	settingCommand = []string{"whatif GOOD --json --set CONF", "whatif GOOD --set CONF --limit 7609MiB", "whatif GOOD --set CONF --limit none --device-memory none", "plan FILE --batch 1 --seq 64 --settings CONF --json"}
 	planCommands   = []string{"plan FILE --batch 1 --seq 64 --json", "plan FILE --batch 2 --seq 128 --gpu H100", "plan FILE --batch 1 --seq 64 --optimizer sgd --lora 8"}
 	dryCommands    = []string{"dry FILE --json", "dry FILE --limit 1GiB", "dry FILE --trace OUT.pickle"}
 )

@@ -10,7 +10,7 @@ import (
 
 // settingKeys are those of PYTORCH_CUDA_ALLOC_CONF, with values that PyTorch takes.
 var settingKeys = [][]string{
-	{"large_segment_size_mb", "12", "32"},
+	{"large_segment_size_mb", "12", "32", "17592186044415"},
 	{"max_split_size_mb", "20", "21", "200", "100000"},
 	{"max_non_split_rounding_mb", "20", "64"},
 	{"garbage_collection_threshold", "0.5", "0.999", "1e-9"},

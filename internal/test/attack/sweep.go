@@ -30,6 +30,27 @@ func (g *Generator) Sweep() []*Case {
 	for size := int64(1); size < math.MaxInt64/4; size *= 4 {
 		all = append(all, failedRequest(size))
 	}
+	for _, key := range []string{"large_segment_size_mb", "max_split_size_mb", "max_non_split_rounding_mb"} {
+		for _, mib := range []uint64{1 << 24, 1 << 40, math.MaxUint64 >> 20, math.MaxUint64} {
+			for _, expandable := range []string{"False", "True"} {
+				all = append(all, hugeSetting(fmt.Sprintf("%s:%d,expandable_segments:%s", key, mib, expandable))...)
+			}
+		}
+	}
+	return all
+}
+
+// hugeSetting is a snapshot whose settings have a size that no device has, where the simulated device ends
+// no request: without a limit, and where the need is asked for.
+func hugeSetting(text string) (all []*Case) {
+	const at, mib = int64(0x7f0000000000), int64(1 << 20)
+	data := JSON(dict("segments", &List{}, "allocator_settings", dict("PYTORCH_CUDA_ALLOC_CONF", text), "device_traces", &List{Items: []any{&List{Items: []any{
+		dict("action", "segment_alloc", "addr", at, "size", 20*mib, "stream", int64(0)),
+		dict("action", "alloc", "addr", at, "size", 3*mib, "stream", int64(0)),
+	}}}}))
+	for _, command := range []string{"tenants --limit 8GiB --tenant a=FILE --tenant b=GOOD --json", "whatif FILE --set " + text + " --limit none --device-memory none --json"} {
+		all = append(all, &Case{What: "settings " + text, Name: "a.json", Data: data, Unpacked: int64(len(data)), Commands: []string{command}})
+	}
 	return all
 }
 
