@@ -1,6 +1,9 @@
 package placement
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // span is a range of offsets.
 type span struct{ from, to uint64 }
@@ -38,13 +41,31 @@ type lifetimes struct {
 	leaves  int        // of the tree, a power of two
 	all     []spans    // node -> taken all the time of the node by buffers that lie here
 	some    []spans    // node -> taken at some time of the node, below it too
-	ending  [][]ending // window -> placed buffers that began before it and end in it
+	ending  [][]ending // window -> where placed buffers lie that began before it and end in it
+	packed  []int      // window -> how many were left when they were joined last
 	until   []int32    // number -> the number at which it has ended; 0 as long as it is not placed
 	found   []span     // scratch
 }
 
-// ending is a buffer, and the number at which it has ended.
-type ending struct{ buffer, until int32 }
+// ending is where buffers lie, and the number at which they have ended.
+type ending struct {
+	span
+	until int32
+}
+
+// pack joins what ends at the same number and touches.
+func pack(all []ending) []ending {
+	slices.SortFunc(all, func(a, b ending) int { return cmp.Or(cmp.Compare(a.until, b.until), cmp.Compare(a.from, b.from)) })
+	out := all[:0]
+	for _, e := range all {
+		if n := len(out) - 1; n >= 0 && out[n].until == e.until && e.from <= out[n].to {
+			out[n].to = max(out[n].to, e.to)
+		} else {
+			out = append(out, e)
+		}
+	}
+	return out
+}
 
 // window is how many buffers a leaf has.
 const window = 256
@@ -54,7 +75,7 @@ func (l *lifetimes) reset(buffers int) {
 	if l.leaves == 0 {
 		for l.leaves = 1; l.leaves < windows; l.leaves *= 2 {
 		}
-		l.all, l.some, l.ending = make([]spans, 2*l.leaves), make([]spans, 2*l.leaves), make([][]ending, windows)
+		l.all, l.some, l.ending, l.packed = make([]spans, 2*l.leaves), make([]spans, 2*l.leaves), make([][]ending, windows), make([]int, windows)
 	}
 	if l.until == nil {
 		l.until = make([]int32, buffers)
@@ -66,6 +87,7 @@ func (l *lifetimes) reset(buffers int) {
 	for i := range l.ending {
 		l.ending[i] = l.ending[i][:0]
 	}
+	clear(l.packed)
 }
 
 // add enters a buffer that has been placed.
@@ -76,8 +98,15 @@ func (l *lifetimes) add(i int32) {
 	x := p.lies[i]
 	first, last := (int(i)+window-1)/window, int(end)/window
 	at, until := int(i)/window, (int(end)-1)/window
+	if int(end) == len(p.buffers) { // what lives to the end, as all does in a run that died, lives through the last window
+		last = l.leaves
+	}
 	if until > at && until >= last {
-		l.ending[until] = append(l.ending[until], ending{i, end})
+		l.ending[until] = append(l.ending[until], ending{x, end})
+		if n := len(l.ending[until]); n >= 2*max(window, l.packed[until]) {
+			l.ending[until] = pack(l.ending[until])
+			l.packed[until] = len(l.ending[until])
+		}
 	}
 	l.enter(1, 0, l.leaves, at, until, first, last, x)
 }
@@ -108,9 +137,12 @@ func (l *lifetimes) enter(node, from, to, at, until, first, last int, x span) (k
 // during returns what is taken at some time of a buffer's life, in no order. It is
 // good until the next call.
 func (l *lifetimes) during(i int32) []span {
-	end := l.planner.ends[i]
+	end := int(l.planner.ends[i])
+	if end == len(l.planner.buffers) {
+		end = l.leaves * window
+	}
 	l.found = l.found[:0]
-	l.look(1, 0, l.leaves, int(i), int(end))
+	l.look(1, 0, l.leaves, int(i), end)
 	return l.found
 }
 
@@ -144,7 +176,7 @@ func (l *lifetimes) scan(at, begin, end int) {
 	l.found = slices.Grow(l.found, len(before)+window)
 	found := l.found[:cap(l.found)]
 	for _, e := range before {
-		found[n] = p.lies[e.buffer]
+		found[n] = e.span
 		if e.until > int32(begin) {
 			n++
 		}
