@@ -36,6 +36,8 @@ type async struct {
 	span
 	numbers
 	loose   []index // by the stream that freed them, as in block.note; by size and address
+	waiting []int32 // the streams that have loose blocks, and perhaps others; each once, as waits says
+	waits   []bool
 	settled []index // by whose they are, the first is everybody's; by size class and age
 	clock   uint64  // counts frees: a free block's asked is when it was freed
 	first   int32   // the block at the beginning
@@ -52,7 +54,7 @@ func newAsync(p Pool) func(*Allocator, uint16, Place) heap {
 	return func(a *Allocator, id uint16, at Place) heap {
 		return &async{
 			a: a, id: id, pool: p, span: span{a: a, stream: at.Stream, granule: asyncPiece},
-			loose: make([]index, 1), settled: make([]index, 1),
+			loose: make([]index, 1), settled: make([]index, 1), waits: make([]bool, 1),
 		}
 	}
 }
@@ -77,7 +79,7 @@ func (h *async) take(size, stream uint64) (int32, error) {
 	size = up(size, unit)
 	own := h.number(stream)
 	if int(own) == len(h.loose) {
-		h.loose, h.settled = append(h.loose, index{}), append(h.settled, index{})
+		h.loose, h.settled, h.waits = append(h.loose, index{}), append(h.settled, index{}), append(h.waits, false)
 	}
 	if i := h.loose[own].takeCeiling(key{first: size}); i != noBlock {
 		if rest := h.cut(i, size); rest != noBlock {
@@ -248,6 +250,10 @@ func (h *async) give(i int32) error {
 	h.clock++
 	b.state, b.asked = loose, h.clock
 	h.loose[b.note].insert(h.fit(i), i)
+	if !h.waits[b.note] {
+		h.waits[b.note] = true
+		h.waiting = append(h.waiting, b.note)
+	}
 	return nil
 }
 
@@ -258,9 +264,21 @@ func (h *async) settle(own int32) {
 		h.settleOne(own, own)
 		return
 	}
-	for n := range h.loose {
-		h.settleOne(int32(n), anyStream)
+	h.settleAll()
+}
+
+// settleAll merges what all streams have freed.
+func (h *async) settleAll() {
+	slices.Sort(h.waiting)
+	for _, n := range h.waiting {
+		whose := n
+		if h.pool.Internal {
+			whose = anyStream
+		}
+		h.settleOne(n, whose)
+		h.waits[n] = false
 	}
+	h.waiting = h.waiting[:0]
 }
 
 func (h *async) settleOne(own, whose int32) {
@@ -298,9 +316,7 @@ func (h *async) merge(i int32) {
 // synchronize settles what is free, for all streams if the pool looks at what is
 // done, and releases what exceeds the threshold.
 func (h *async) synchronize() error {
-	for n := range h.loose {
-		h.settle(int32(n))
-	}
+	h.settleAll()
 	if h.pool.Opportunistic {
 		for n := 1; n < len(h.settled); n++ {
 			for h.settled[n].count > 0 {
@@ -319,9 +335,7 @@ func (h *async) release(most uint64) error {
 	if h.bytes <= most {
 		return nil
 	}
-	for n := range h.loose { // what is loose has memory
-		h.settle(int32(n))
-	}
+	h.settleAll() // what is loose has memory
 	used := make([]bool, len(h.mapped))
 	for i := h.first; i != noBlock; i = h.a.all[i].next {
 		if b := &h.a.all[i]; b.state != free {
