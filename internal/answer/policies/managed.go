@@ -157,15 +157,18 @@ func (a *asked) findTraffic(ctx context.Context) ([]traffic, error) {
 	if err != nil {
 		return nil, err
 	}
+	if a.every, err = a.oftenEnough(ctx, where); err != nil {
+		return nil, err
+	}
 	var all []traffic
 	for _, share := range shares {
 		t := traffic{device: a.lower / 100 * share}
-		if t.low, err = a.moved(ctx, t.device, where, end, a.Accesses != nil, false); err != nil {
+		if t.low, err = a.moved(ctx, t.device, where, end, a.Accesses != nil, 0); err != nil {
 			return nil, err
 		}
 		t.high = t.low
 		if a.Accesses == nil {
-			if t.high, err = a.moved(ctx, t.device, where, end, false, true); err != nil {
+			if t.high, err = a.moved(ctx, t.device, where, end, false, a.every); err != nil {
 				return nil, err
 			}
 		}
@@ -204,43 +207,90 @@ func (a *asked) layout(ctx context.Context) (where []extent, end uint64, err err
 	return where, end, err
 }
 
-// moved returns the bytes that a device of some size moves. Blocks are touched when
-// they begin; as recorded accesses say; or often: once in every step, or tenth of the
-// calls without steps, and before they end.
-func (a *asked) moved(ctx context.Context, bytes uint64, where []extent, end uint64, recorded, often bool) (uint64, error) {
-	m := managed.New(bytes, end)
-	var live map[int32]bool // kept only if somebody asks
-	if often {
-		live = map[int32]bool{}
+// mostTouches bounds the pages that are touched at the ends of steps, for one size of the device: a second or so.
+const mostTouches = 100_000_000
+
+// oftenEnough returns at the end of how many steps all live blocks are touched: of each, unless that are too many pages.
+func (a *asked) oftenEnough(ctx context.Context, where []extent) (every int, err error) {
+	var live, touches uint64
+	pages := func(t int32) uint64 { return 1 + where[t].size/managed.Page }
+	err = a.lives(func(t int32, _ int) { live += pages(t) }, func(t int32, _ int) { live -= pages(t) }, func(i int) error {
+		if a.endsStep(i) {
+			touches += live
+		}
+		return interrupted(ctx, i)
+	})
+	return int(1 + touches/mostTouches), err
+}
+
+// endsStep reports whether a call is the last of a step, or of a tenth of the calls without steps.
+func (a *asked) endsStep(i int) bool {
+	tenth := max(len(a.ops)/10, 1)
+	return a.ops[i].kind == opSync || len(a.steps) == 0 && i%tenth == tenth-1
+}
+
+func interrupted(ctx context.Context, i int) error {
+	if i%stride == 0 && ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	tenth, next := max(len(a.ops)/10, 1), 0
+	return nil
+}
+
+// liveTensors are those that live, by number.
+type liveTensors struct {
+	all  []int32 // and some that have ended
+	live []bool
+}
+
+func (l *liveTensors) begin(t int32) {
+	l.live[t] = true
+	l.all = append(l.all, t)
+}
+
+// each calls f with them in order.
+func (l *liveTensors) each(f func(t int32)) {
+	l.all = slices.DeleteFunc(l.all, func(t int32) bool { return !l.live[t] })
+	if !slices.IsSorted(l.all) {
+		slices.Sort(l.all)
+	}
+	l.all = slices.Compact(l.all)
+	for _, t := range l.all {
+		f(t)
+	}
+}
+
+// moved returns the bytes that a device of some size moves. Blocks are touched when
+// they begin; as recorded accesses say; or, if every is not 0, at the end of every so many
+// steps, or tenths of the calls without steps, and before they end.
+func (a *asked) moved(ctx context.Context, bytes uint64, where []extent, end uint64, recorded bool, every int) (uint64, error) {
+	m := managed.New(bytes, end)
+	often := every > 0
+	tensors := liveTensors{live: make([]bool, len(where))}
+	next, steps := 0, 0
 	begin := func(t int32, _ int) {
 		m.Begin(where[t].addr, where[t].size)
 		if often {
-			live[t] = true
+			tensors.begin(t)
 		}
 	}
 	finish := func(t int32, _ int) {
 		if often {
 			m.Touch(where[t].addr, where[t].size, true)
-			delete(live, t)
+			tensors.live[t] = false
 		}
 		m.End(where[t].addr, where[t].size)
 	}
 	err := a.lives(begin, finish, func(i int) error {
-		if often && (a.ops[i].kind == opSync || len(a.steps) == 0 && i%tenth == tenth-1) {
-			for _, t := range slices.Sorted(maps.Keys(live)) {
-				m.Touch(where[t].addr, where[t].size, true)
+		if often && a.endsStep(i) {
+			if steps++; steps%every == 0 {
+				tensors.each(func(t int32) { m.Touch(where[t].addr, where[t].size, true) })
 			}
 		}
 		for ; recorded && next < len(a.Accesses) && int(a.Accesses[next].op) <= i; next++ {
 			x := &a.Accesses[next]
 			m.Touch(where[x.tensor].addr+x.offset, x.Bytes, x.Write)
 		}
-		if i%stride == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return nil
+		return interrupted(ctx, i)
 	})
 	return m.Moved(), err
 }
@@ -249,7 +299,11 @@ func (a *asked) moved(ctx context.Context, bytes uint64, where []extent, end uin
 func (a *asked) managedNotes(sizes []Size) []string {
 	notes := []string{}
 	if a.Accesses == nil {
-		notes = append(notes, "a recording shows no accesses: low is as if blocks were touched only when they are allocated, high as if also in every step and before they are freed; --access tells")
+		step := "every step"
+		if a.every > 1 {
+			step = fmt.Sprintf("one of %d steps, as there are so many,", a.every)
+		}
+		notes = append(notes, "a recording shows no accesses: low is as if blocks were touched only when they are allocated, high as if also in "+step+" and before they are freed; --access tells")
 	}
 	if a.Costs == nil {
 		notes = append(notes, "times are by the costs of an H200; --costs takes those of another device")

@@ -93,6 +93,7 @@ type asked struct {
 	cap     uint64
 	// traffic is that of managed memory, which prefetching does not change.
 	traffic func() ([]traffic, error)
+	every   int // steps, of which in the last one all live blocks are touched
 }
 
 // Ask answers a question about a run. The error is an *[UnknownError] or a
