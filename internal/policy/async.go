@@ -336,16 +336,20 @@ func (h *async) release(most uint64) error {
 		return nil
 	}
 	h.settleAll() // what is loose has memory
-	used := make([]bool, len(h.mapped))
-	for i := h.first; i != noBlock; i = h.a.all[i].next {
-		if b := &h.a.all[i]; b.state != free {
-			for c := h.chunk(b.addr); c <= h.chunk(b.addr+b.size-1); c++ {
-				used[c] = true
+	unused := make([]uint64, len(h.mapped)) // bytes of each chunk; free neighbours of two streams may share one
+	for n := range h.settled {
+		h.settled[n].each(func(_ key, i int32) {
+			b := &h.a.all[i]
+			end := min(b.addr+b.size, h.base+uint64(len(h.mapped))*asyncPiece)
+			for at := b.addr; at < end; {
+				next := min(h.base+uint64(h.chunk(at)+1)*asyncPiece, end)
+				unused[h.chunk(at)] += next - at
+				at = next
 			}
-		}
+		})
 	}
-	for c := len(used) - 1; c >= 0 && h.bytes > most; c-- {
-		if h.mapped[c] && !used[c] {
+	for c := len(unused) - 1; c >= 0 && h.bytes > most; c-- {
+		if h.mapped[c] && unused[c] == asyncPiece {
 			if err := h.setMapped(c, c+1, false); err != nil {
 				return err
 			}
