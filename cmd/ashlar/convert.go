@@ -115,7 +115,7 @@ func (o *convertOptions) checkAnonymous(out string) error {
 	switch {
 	case o.names != "" && !o.hidden.on:
 		return errors.New("--names is for --anonymous: give it too")
-	case o.names != "" && (o.names == out || sameFile(o.names, out)):
+	case o.names != "" && sameTarget(o.names, out):
 		return errors.New("--names is OUT: name another file, one that you do not send")
 	}
 	return o.hidden.check()
@@ -136,6 +136,14 @@ func convert(cmd *cobra.Command, std stdio, o *convertOptions, in, out string) e
 	outs := []string{out}
 	if format == formatParquet {
 		outs = append(outs, stacksName(out))
+	}
+	if len(outs) > 1 {
+		switch stacks := outs[1]; {
+		case sameTarget(stacks, out):
+			return failure{fmt.Errorf("%s, for the call stacks, is the same file as OUT: name another OUT", stacks)}
+		case o.names != "" && sameTarget(stacks, o.names):
+			return failure{fmt.Errorf("--names is %s, which gets the call stacks: name another file, one that you do not send", stacks)}
+		}
 	}
 	for _, name := range append(slices.Clone(outs), o.names) {
 		if in != "-" && sameFile(in, name) {

@@ -101,10 +101,11 @@ func listEvents(ctx context.Context, std stdio, in *input.Input, f *filter, o *e
 	}
 	shown, err := printEvents(ctx, out, line.Cursor(), f, p, o.limit)
 	if err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		if ctx.Err() == nil {
+			return written(err)
 		}
-		return written(err)
+		std.errorf("%s", interruptedBy(ctx))
+		return status(exitInput) // its document says so, too
 	}
 	if shown == 0 && t.Events.Len() > 0 {
 		std.errorf("%s: none of the %s events matches", in.Name, count(t.Events.Len()))
@@ -116,7 +117,7 @@ func listEvents(ctx context.Context, std stdio, in *input.Input, f *filter, o *e
 type eventPrinter interface {
 	Begin()
 	Event(c *timeline.Cursor)
-	End(shown int)
+	End(shown int, interrupted bool)
 }
 
 // earlyLines are flushed at once, so that something is to be seen.
@@ -128,8 +129,12 @@ func printEvents(ctx context.Context, out *bufio.Writer, c *timeline.Cursor, f *
 	p.Begin()
 	for c.Next() {
 		if c.Index&0xfff == 0 {
-			if _, err := out.Write(nil); err != nil || ctx.Err() != nil {
-				return shown, errors.Join(err, ctx.Err())
+			if _, err := out.Write(nil); err != nil {
+				return shown, err
+			}
+			if ctx.Err() != nil {
+				p.End(shown, true)
+				return shown, errors.Join(out.Flush(), ctx.Err())
 			}
 		}
 		if f.past(c) {
@@ -146,6 +151,6 @@ func printEvents(ctx context.Context, out *bufio.Writer, c *timeline.Cursor, f *
 			out.Flush() // an error shows up at the next write
 		}
 	}
-	p.End(shown)
+	p.End(shown, false)
 	return shown, out.Flush()
 }

@@ -335,7 +335,7 @@ func (h *async) release(most uint64) error {
 	if h.bytes <= most {
 		return nil
 	}
-	h.settleAll() // what is loose has memory
+	h.settleAll()                           // what is loose has memory
 	unused := make([]uint64, len(h.mapped)) // bytes of each chunk; free neighbours of two streams may share one
 	for n := range h.settled {
 		h.settled[n].each(func(_ key, i int32) {

@@ -100,7 +100,7 @@ func mustBeSnapshot(in *input.Input, err error) (*input.Input, error) {
 	return in, err
 }
 
-// A file has this time to come, and more if it is large: others wait for their turn.
+// A file has this time to come, and more if it is large, with no longer pause; and a line of an answer to be taken: others wait for their turn.
 const (
 	bodyTime = 30 * time.Second
 	minRate  = 16 << 10 // bytes a second, on average
@@ -111,14 +111,18 @@ const (
 type cappedBody struct {
 	r     io.Reader
 	begun time.Time
-	grace time.Duration // beside the time that minRate gives
+	grace time.Duration // beside the time that minRate gives, and the longest pause
 	until func(time.Time) error
 	read  int64
 	err   error
 }
 
 func (b *cappedBody) Read(p []byte) (int, error) {
-	_ = b.until(b.begun.Add(b.grace + time.Duration(b.read/minRate)*time.Second)) // not every connection can
+	end, idle := b.begun.Add(b.grace+time.Duration(b.read/minRate)*time.Second), time.Now().Add(b.grace)
+	if idle.Before(end) { // what came fast buys no time to stall
+		end = idle
+	}
+	_ = b.until(end) // not every connection can
 	n, err := b.r.Read(p)
 	b.read += int64(n)
 	if err != nil {

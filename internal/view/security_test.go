@@ -3,6 +3,7 @@ package view
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -217,6 +218,65 @@ func TestStalledUploads(t *testing.T) {
 	}
 	stalled.Wait()
 }
+
+// TestStalledAfterMuch: an upload that came fast buys no time to stall with it.
+func TestStalledAfterMuch(t *testing.T) {
+	var end time.Time
+	b := &cappedBody{r: bytes.NewReader(make([]byte, 1<<20)), begun: time.Now(), grace: time.Second, read: 1 << 30, until: func(t time.Time) error {
+		end = t
+		return nil
+	}}
+	if _, err := b.Read(make([]byte, 100)); err != nil || time.Until(end) > time.Second {
+		t.Errorf("it may stall for %v, %v", time.Until(end), err)
+	}
+}
+
+// TestLinesNotTaken: who does not read the lines of an answer ends the work.
+func TestLinesNotTaken(t *testing.T) {
+	client, server := net.Pipe() // keeps nothing that is not read
+	defer client.Close()
+	ended := make(chan error, 1)
+	s := &Server{grace: 20 * time.Millisecond}
+	hs := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ended <- s.inLines(r.Context(), w, func(ctx context.Context, out *lines) error {
+			for ctx.Err() == nil {
+				out.send("progress", "a line that nobody reads")
+			}
+			return context.Cause(ctx)
+		})
+	})}
+	listener := &oneConn{conns: make(chan net.Conn, 1)}
+	listener.conns <- server
+	go func() { _ = hs.Serve(listener) }()
+	defer hs.Close()
+	if _, err := client.Write([]byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// oneConn is a listener with the connections that it is given.
+type oneConn struct {
+	conns chan net.Conn
+	close sync.Once
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	c, ok := <-l.conns
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+func (l *oneConn) Close() error {
+	l.close.Do(func() { close(l.conns) })
+	return nil
+}
+
+func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
 
 // A valid snapshot that is too large is refused too, however much of it would
 // have been enough.

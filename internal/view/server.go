@@ -54,7 +54,7 @@ type Server struct {
 	heavy   chan struct{}   // held while a document is made that takes all cores
 	reading chan struct{}   // held while a dropped file is read
 	opening sync.Mutex      // held while the snapshot of an alarm is read
-	grace   time.Duration   // for a file to come
+	grace   time.Duration   // for a file to come, and for a line of an answer to be taken
 	ctx     context.Context // ends with the server
 
 	mu     sync.Mutex

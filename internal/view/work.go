@@ -36,13 +36,15 @@ type progress struct {
 
 // lines writes the lines of an answer. It may be used by several goroutines.
 type lines struct {
-	mu    sync.Mutex
-	w     http.ResponseWriter
-	flush func() error
-	told  time.Time // when progress was last reported
+	mu     sync.Mutex
+	w      http.ResponseWriter
+	conn   *http.ResponseController
+	within time.Duration // a line has to be taken
+	told   time.Time     // when progress was last reported
 }
 
-// send writes one line. Whoever asked may have gone, which ends the context.
+// send writes one line. Whoever asked may have gone, or does not read, which ends the context: others
+// wait for what this work holds.
 func (l *lines) send(name string, v any) error {
 	var b bytes.Buffer
 	if err := json.NewEncoder(&b).Encode(map[string]any{name: v}); err != nil {
@@ -50,9 +52,11 @@ func (l *lines) send(name string, v any) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	_ = l.conn.SetWriteDeadline(time.Now().Add(l.within)) // not every connection can
 	if _, err := l.w.Write(b.Bytes()); err == nil {
-		_ = l.flush() // as above
+		_ = l.conn.Flush() // as above
 	}
+	_ = l.conn.SetWriteDeadline(time.Time{})
 	return nil
 }
 
@@ -179,7 +183,7 @@ func (s *Server) inLines(ctx context.Context, w http.ResponseWriter, work func(c
 	defer s.works.remove(id)
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.WriteHeader(http.StatusOK)
-	out := &lines{w: w, flush: http.NewResponseController(w).Flush}
+	out := &lines{w: w, conn: http.NewResponseController(w), within: s.grace}
 	out.send("work", id)
 	err := guard("the answer", func() error { return work(ctx, out) })
 	switch {

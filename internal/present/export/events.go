@@ -105,9 +105,9 @@ func (d *Events) Event(c *timeline.Cursor) {
 	d.out.Write(b) // an error is kept by the buffer
 }
 
-// End writes what comes after them, with how many there are.
-func (d *Events) End(shown int) {
-	fmt.Fprintf(d.out, "\n], \"total_events\": %d, \"shown\": %d}\n", d.line.Trace.Events.Len(), shown)
+// End writes what comes after them, with how many there are, and whether that was all.
+func (d *Events) End(shown int, interrupted bool) {
+	fmt.Fprintf(d.out, "\n], \"total_events\": %d, \"shown\": %d, \"interrupted\": %v}\n", d.line.Trace.Events.Len(), shown, interrupted)
 }
 
 func number(b []byte, name string, n uint64) []byte {

@@ -124,7 +124,7 @@ func (e *Events) row(index, time, action, size, addr, stream, pool, reserved, re
 }
 
 // End has nothing to add.
-func (e *Events) End(int) {}
+func (e *Events) End(int, bool) {}
 
 // address returns where the event's memory is; an oom has none, but tells what
 // the driver had free.

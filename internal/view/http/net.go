@@ -6,10 +6,11 @@ import "net/http"
 
 // These are those of net/http.
 type (
-	Header         = http.Header
-	MaxBytesError  = http.MaxBytesError
-	Request        = http.Request
-	ResponseWriter = http.ResponseWriter
+	Header             = http.Header
+	MaxBytesError      = http.MaxBytesError
+	Request            = http.Request
+	ResponseWriter     = http.ResponseWriter
+	ResponseController = http.ResponseController
 )
 
 // These are those of net/http.

@@ -92,6 +92,9 @@ func NewResponseController(w ResponseWriter) *ResponseController { return &Respo
 // SetReadDeadline does nothing: a body is there before its request.
 func (c *ResponseController) SetReadDeadline(time.Time) error { return nil }
 
+// SetWriteDeadline does nothing: the page takes an answer as it comes.
+func (c *ResponseController) SetWriteDeadline(time.Time) error { return nil }
+
 // Flush sends what was written.
 func (c *ResponseController) Flush() error {
 	if f, ok := c.w.(interface{ Flush() }); ok {
