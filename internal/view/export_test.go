@@ -38,7 +38,7 @@ func eventsOf(t *testing.T, r *pageRun, f timeline.Filter) []map[string]any {
 			n++
 		}
 	}
-	doc.End(n)
+	doc.End(n, false)
 	out.Flush()
 	var got struct {
 		Events []map[string]any `json:"events"`
