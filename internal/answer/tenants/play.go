@@ -162,7 +162,9 @@ func (s *stage) advance(m *member) error {
 	if failed := m.step.Failures() - m.failures; failed > 0 { // at its start
 		m.requests += failed
 		m.failures += failed
-		return s.die(m)
+		if err := s.die(m); err != nil || m.over {
+			return err
+		}
 	}
 	call := m.Program.Call(m.made % m.Program.Len())
 	before := m.device.Cost()

@@ -41,10 +41,14 @@ func (g *Generator) Sweep() []*Case {
 }
 
 // hugeSetting is a snapshot whose settings have a size that no device has, where the simulated device ends
-// no request: without a limit, and where the need is asked for.
+// no request: without a limit, and where the need is asked for. No request passes, nor what lived before the first event.
 func hugeSetting(text string) (all []*Case) {
 	const at, mib = int64(0x7f0000000000), int64(1 << 20)
-	data := JSON(dict("segments", &List{}, "allocator_settings", dict("PYTORCH_CUDA_ALLOC_CONF", text), "device_traces", &List{Items: []any{&List{Items: []any{
+	before := dict("address", at+64*mib, "total_size", 20*mib, "stream", int64(0), "segment_type", "large", "blocks", &List{Items: []any{
+		dict("address", at+64*mib, "size", 3*mib, "requested_size", 3*mib, "state", "active_allocated"),
+		dict("address", at+67*mib, "size", 17*mib, "requested_size", int64(0), "state", "inactive"),
+	}})
+	data := JSON(dict("segments", &List{Items: []any{before}}, "allocator_settings", dict("PYTORCH_CUDA_ALLOC_CONF", text), "device_traces", &List{Items: []any{&List{Items: []any{
 		dict("action", "segment_alloc", "addr", at, "size", 20*mib, "stream", int64(0)),
 		dict("action", "alloc", "addr", at, "size", 3*mib, "stream", int64(0)),
 	}}}}))
