@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ashlar-mem/ashlar/internal/atomicfile"
 	"github.com/ashlar-mem/ashlar/internal/present/export"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/units"
@@ -115,7 +116,7 @@ func (o *convertOptions) checkAnonymous(out string) error {
 	switch {
 	case o.names != "" && !o.hidden.on:
 		return errors.New("--names is for --anonymous: give it too")
-	case o.names != "" && sameTarget(o.names, out):
+	case o.names != "" && atomicfile.SameTarget(o.names, out):
 		return errors.New("--names is OUT: name another file, one that you do not send")
 	}
 	return o.hidden.check()
@@ -139,9 +140,9 @@ func convert(cmd *cobra.Command, std stdio, o *convertOptions, in, out string) e
 	}
 	if len(outs) > 1 {
 		switch stacks := outs[1]; {
-		case sameTarget(stacks, out):
+		case atomicfile.SameTarget(stacks, out):
 			return failure{fmt.Errorf("%s, for the call stacks, is the same file as OUT: name another OUT", stacks)}
-		case o.names != "" && sameTarget(stacks, o.names):
+		case o.names != "" && atomicfile.SameTarget(stacks, o.names):
 			return failure{fmt.Errorf("--names is %s, which gets the call stacks: name another file, one that you do not send", stacks)}
 		}
 	}

@@ -83,30 +83,6 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// sameTarget reports whether two names are those of one file, or will be once it is written.
-func sameTarget(a, b string) bool { return sameFile(a, b) || target(a) == target(b) }
-
-// target follows links to a file that need not exist.
-func target(name string) string {
-	for range 40 { // as many as Linux follows
-		link, err := os.Readlink(name)
-		if err != nil {
-			break
-		}
-		if !filepath.IsAbs(link) {
-			link = filepath.Join(filepath.Dir(name), link)
-		}
-		name = link
-	}
-	if dir, err := filepath.EvalSymlinks(filepath.Dir(name)); err == nil {
-		name = filepath.Join(dir, filepath.Base(name))
-	}
-	if abs, err := filepath.Abs(name); err == nil {
-		name = abs
-	}
-	return name
-}
-
 // withoutCompression cuts .gz or .zst off a name.
 func withoutCompression(path string) (string, bool) {
 	for _, end := range []string{".gz", ".zst"} {

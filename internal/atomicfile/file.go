@@ -77,6 +77,29 @@ func (f *File) createTemporary(dir string) (err error) {
 // maxLinks is how many links Linux follows.
 const maxLinks = 40
 
+// SameTarget reports whether two paths lead to one file, or will once it is written.
+func SameTarget(a, b string) bool {
+	x, err := os.Stat(a)
+	y, other := os.Stat(b)
+	if err == nil && other == nil {
+		return os.SameFile(x, y)
+	}
+	a, err = missingTarget(a)
+	b, other = missingTarget(b)
+	return err == nil && other == nil && place(a) == place(b)
+}
+
+// place is the absolute path of a file that need not be there, with no link on the way to its folder.
+func place(path string) string {
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		path = filepath.Join(dir, filepath.Base(path))
+	}
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
 // missingTarget is the name of a file that is not there yet: the path, or where
 // the links end that begin there.
 func missingTarget(path string) (string, error) {

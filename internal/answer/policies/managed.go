@@ -157,7 +157,7 @@ func (a *asked) findTraffic(ctx context.Context) ([]traffic, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.every, err = a.oftenEnough(ctx, where); err != nil {
+	if a.every, err = a.oftenEnough(ctx, where, mostTouches); err != nil {
 		return nil, err
 	}
 	var all []traffic
@@ -210,8 +210,8 @@ func (a *asked) layout(ctx context.Context) (where []extent, end uint64, err err
 // mostTouches bounds the pages that are touched at the ends of steps, for one size of the device: a second or so.
 const mostTouches = 100_000_000
 
-// oftenEnough returns at the end of how many steps all live blocks are touched: of each, unless that are too many pages.
-func (a *asked) oftenEnough(ctx context.Context, where []extent) (every int, err error) {
+// oftenEnough returns at the end of how many steps all live blocks are touched: of each, unless that are more than most pages.
+func (a *asked) oftenEnough(ctx context.Context, where []extent, most uint64) (every int, err error) {
 	var live, touches uint64
 	pages := func(t int32) uint64 { return 1 + where[t].size/managed.Page }
 	err = a.lives(func(t int32, _ int) { live += pages(t) }, func(t int32, _ int) { live -= pages(t) }, func(i int) error {
@@ -220,7 +220,7 @@ func (a *asked) oftenEnough(ctx context.Context, where []extent) (every int, err
 		}
 		return interrupted(ctx, i)
 	})
-	return int(1 + touches/mostTouches), err
+	return int(1 + touches/most), err
 }
 
 // endsStep reports whether a call is the last of a step, or of a tenth of the calls without steps.

@@ -362,3 +362,41 @@ func TestManyHeaps(t *testing.T) {
 		}
 	}
 }
+
+// Where touching all live blocks in every step would take too long, it is done in some steps, and a note says so.
+func TestTouchedInSomeSteps(t *testing.T) {
+	r := checked(t, "snapshots/gpt2_fixed-default")
+	steps, err := r.Steps(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &asked{Question: &Question{}, course: newCourse(r.Program, steps.Ranges()), run: r}
+	where, _, err := a.layout(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.every, err = a.oftenEnough(t.Context(), where, mostTouches); err != nil || a.every != 1 {
+		t.Errorf("an ordinary run: one of %d steps, %v", a.every, err)
+	}
+	if a.every, err = a.oftenEnough(t.Context(), where, 1000); err != nil || a.every < 2 {
+		t.Errorf("with fewer touches: one of %d steps, %v", a.every, err)
+	}
+	if said := a.managedNotes(nil)[0]; !strings.Contains(said, fmt.Sprintf("one of %d steps", a.every)) {
+		t.Error(said)
+	}
+}
+
+// Live tensors come in order, each once, and none that has ended.
+func TestLiveTensors(t *testing.T) {
+	l := liveTensors{live: make([]bool, 5)}
+	var got []int32
+	for _, n := range []int32{3, 1, 4, 0} {
+		l.begin(n)
+	}
+	l.live[1], l.live[4] = false, false
+	l.begin(4) // again
+	l.each(func(n int32) { got = append(got, n) })
+	if !slices.Equal(got, []int32{0, 3, 4}) {
+		t.Error(got)
+	}
+}

@@ -138,6 +138,12 @@ func TestLowest(t *testing.T) {
 			}
 			buffers = append(buffers, Buffer{lower, lower + life, 1 + r.Uint64N(50)})
 		}
+		if seed%2 == 1 { // very many end together, before the last one begins and after
+			for n := range 4 * window {
+				buffers = append(buffers, Buffer{r.Int64N(2000), 5000 + 2*int64(n%2), 1 + r.Uint64N(50)})
+			}
+			buffers = append(buffers, Buffer{5001, 5002, 7})
+		}
 		p := newPlanner(buffers)
 		order := p.bySize()
 		for range 2 { // what a run leaves behind does not change the next
@@ -171,4 +177,25 @@ func TestCheckFindsOverlaps(t *testing.T) {
 			t.Fatalf("Check says %v", err)
 		}
 	})
+}
+
+// TestEndTogether: buffers that end together, as all do in a run that died, are looked at as one, not each.
+func TestEndTogether(t *testing.T) {
+	const n = 40 * window
+	var buffers []Buffer
+	for i := range int64(n) {
+		buffers = append(buffers, Buffer{i, n + 2*(i%2), 512 << (i % 2)})
+	}
+	buffers = append(buffers, Buffer{n + 1, n + 2, 512})
+	p := newPlanner(buffers)
+	if _, ok := p.run(t.Context(), p.bySize(), noBound); !ok {
+		t.Fatal("given up")
+	}
+	most := 0
+	for i := range p.buffers {
+		most = max(most, len(p.taken.during(int32(i))))
+	}
+	if most > 10*window {
+		t.Errorf("of %d buffers %d spans are looked at for one", len(p.buffers), most)
+	}
 }
