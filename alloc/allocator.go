@@ -74,6 +74,7 @@ type Allocator struct {
 	elsewhere uint64           // bytes of those
 	withheld  uint64           // of these, bytes that no block uses
 	moved     int64            // how often granules changed their place
+	claimed   uint64           // device memory that is to come behind some of them
 
 	undefined *UndefinedError
 	scratch   []blockID

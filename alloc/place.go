@@ -3,6 +3,9 @@ package alloc
 import (
 	"fmt"
 	"math"
+
+	"github.com/ashlar-mem/ashlar/driver"
+	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
 // Place says what memory lies behind a granule of an expandable segment.
@@ -106,9 +109,17 @@ type Granule struct {
 	Place      Place
 	Private    bool   // of a private pool
 	Live       uint64 // bytes of it in blocks that are in use, or wait for other streams
-	Blocks     []Span // those blocks; they may reach beyond it. Valid until the next granule
+	Blocks     []Held // those blocks; they may reach beyond it. Valid until the next granule
 	Since      uint32 // how many blocks were handed out after the latest of them
 }
+
+// Held is a block that is in use, or waits for other streams.
+type Held struct {
+	Span
+	Serial uint32 // differs from that of a block that was there before
+}
+
+func (b *block) held() Held { return Held{b.span(), b.entered} }
 
 // Granules calls f for the granules in no order of segments, but ascending in each,
 // until it returns false.
@@ -138,7 +149,7 @@ func (p *Placement) Granules(f func(*Granule) bool) {
 				}
 				if b.state == stateAllocated || b.state == statePending {
 					h.Live += min(b.addr+b.size, at+s.granule) - max(b.addr, at)
-					h.Blocks = append(h.Blocks, b.span())
+					h.Blocks = append(h.Blocks, b.held())
 					h.Since = min(h.Since, a.served-b.entered)
 				}
 			}
@@ -161,10 +172,10 @@ func (p *Placement) Plain() uint64 {
 }
 
 // Block returns the block in use that an address lies in.
-func (p *Placement) Block(addr uint64) (Span, bool) {
+func (p *Placement) Block(addr uint64) (Held, bool) {
 	a := p.a
 	if id := a.table.lookup(addr, a.blocks); id != noBlock && addr != 0 {
-		return a.blocks[id].span(), true
+		return a.blocks[id].held(), true
 	}
 	for i := range a.segments {
 		s := &a.segments[i]
@@ -173,11 +184,11 @@ func (p *Placement) Block(addr uint64) (Span, bool) {
 		}
 		for id := s.head; id != noBlock; id = a.blocks[id].next {
 			if b := &a.blocks[id]; addr < b.addr+b.size {
-				return b.span(), b.state == stateAllocated
+				return b.held(), b.state == stateAllocated
 			}
 		}
 	}
-	return Span{}, false
+	return Held{}, false
 }
 
 // PlaceOf calls f for the parts of a range, which lies in an expandable segment, by
@@ -199,6 +210,29 @@ func (p *Placement) PlaceOf(r Span, f func(part Span, place Place)) {
 // Reserved returns the bytes of device memory, and the cap on them if there is one.
 func (p *Placement) Reserved() (bytes, limit uint64, limited bool) {
 	return p.a.reserved, p.a.limit, p.a.limited
+}
+
+// Claim books device memory that is to come behind granules which Move names then. The error wraps
+// [driver.ErrOutOfMemory] if a limit does not allow it.
+func (p *Placement) Claim(bytes uint64) error {
+	a := p.a
+	if taken := a.reserved + a.claimed; a.limited && (taken > a.limit || bytes > a.limit-taken) {
+		return fmt.Errorf("%w: %s more than the %s reserved would be above the limit of %s",
+			driver.ErrOutOfMemory, units.Size(bytes), units.Size(taken), units.Size(a.limit))
+	}
+	if b, ok := a.dev.(driver.Booker); ok {
+		if err := b.Claim(bytes); err != nil {
+			return err
+		}
+	}
+	a.claimed += bytes
+	return nil
+}
+
+// Unclaim gives back what was claimed and did not come.
+func (p *Placement) Unclaim() {
+	p.a.book(-int64(p.a.claimed))
+	p.a.claimed = 0
 }
 
 // Move notes that other memory lies behind a range of granules. The caller has moved the bytes. It is refused for private pools.

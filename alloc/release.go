@@ -17,8 +17,9 @@ func (a *Allocator) EmptyCache() error {
 	if a.explain != nil {
 		a.explain(FullRelease{})
 	}
-	err := a.releaseCached(a.capturingAny())
-	if err == nil {
+	capturing := a.capturingAny()
+	err := a.releaseCached(capturing)
+	if err == nil && !capturing { // it waits for streams
 		err = a.releaseWithheld()
 	}
 	a.afterOperation()

@@ -73,7 +73,11 @@ func (a *Allocator) setPlace(kind poolKind, addr, granule uint64, to Place) {
 		a.stats.add(kind, statReservedBytes, -int64(granule))
 	}
 	if from != OnDevice && to == OnDevice {
-		a.book(int64(granule))
+		if a.claimed >= granule {
+			a.claimed -= granule
+		} else {
+			a.book(int64(granule))
+		}
 		a.reserved += granule
 		a.elsewhere -= granule
 		a.stats.add(kind, statReservedBytes, int64(granule))
@@ -213,7 +217,11 @@ func (a *Allocator) searchSpilled(r *request) blockID {
 	if r.streamPool.pool.private != nil || !r.expandable {
 		return noBlock
 	}
-	return a.takeWithheld(r.streamPool, r.rounded)
+	id := a.takeWithheld(r.streamPool, r.rounded)
+	if id != noBlock {
+		a.relief = relief{r.size, 0}
+	}
+	return id
 }
 
 // leastSpace is what of the cache is given back at least: the stream is waited for each time.

@@ -84,8 +84,11 @@ type Adopter interface {
 // device. It is told of memory behind the engine's addresses that leaves the device,
 // or comes to it, without Unmap and Map.
 type Booker interface {
-	// Book adds to what the engine has taken.
+	// Book adds to what the engine has taken, whatever the limits say.
 	Book(bytes int64)
+	// Claim does so before memory comes to the device, if the limits allow it: the
+	// error wraps ErrOutOfMemory if they do not.
+	Claim(bytes uint64) error
 }
 
 // A CaptureTracker is a Driver that can look into a graph being captured. It

@@ -67,7 +67,7 @@ this process. info() says whether it could. Where it could not, or must not
 does not yet support cacheInfo": leave torch.backends.cudnn.benchmark False there.
 """
 import atexit
-import collections
+import collections.abc
 import ctypes
 import functools
 import gc
@@ -104,7 +104,6 @@ _OBSERVER = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_uint64, ctypes.c_uint6
 
 # What is called here of ashlar.h, with result and arguments.
 _API = {
-    "ashlar_busy": (ctypes.c_int, ctypes.c_int, _BLOCKS, ctypes.c_size_t),
     "ashlar_cold": (ctypes.c_int, ctypes.c_int, _BLOCKS, ctypes.c_size_t),
     "ashlar_complete_torch": (ctypes.c_int,),
     "ashlar_configure": (ctypes.c_int, ctypes.c_char_p),
@@ -112,7 +111,9 @@ _API = {
     "ashlar_error_text": (ctypes.c_char_p,),
     "ashlar_get_memory_fraction": (ctypes.c_double, ctypes.c_int),
     "ashlar_get_metadata": (ctypes.c_char_p,),
+    "ashlar_guess": (ctypes.c_int, ctypes.c_int, _BLOCKS, ctypes.c_size_t, ctypes.c_int),
     "ashlar_record_history": (ctypes.c_int, ctypes.c_int, ctypes.c_uint64),
+    "ashlar_region_current": (ctypes.c_int, ctypes.c_int),
     "ashlar_region_delete": (ctypes.c_int, ctypes.c_int, ctypes.c_char_p),
     "ashlar_region_enter": (ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(ctypes.c_int)),
     "ashlar_region_leave": (ctypes.c_int, ctypes.c_int, ctypes.c_int),
@@ -121,6 +122,7 @@ _API = {
     "ashlar_set_metadata": (ctypes.c_int, ctypes.c_char_p),
     "ashlar_set_oom_observer": (ctypes.c_int, _OBSERVER),
     "ashlar_set_overflow_observer": (None, _NOTED),
+    "ashlar_set_registered": (ctypes.c_int, ctypes.c_int),
     "ashlar_set_witness": (None, _WITNESS),
     "ashlar_settings_json": (_TEXT,),
     "ashlar_snapshot_pickle": (_TEXT, ctypes.c_int, ctypes.POINTER(ctypes.c_size_t)),
@@ -137,8 +139,8 @@ _API = {
     "ashlar_version": (ctypes.c_char_p,),
 }
 
-# Those that move memory. Python's lock is held meanwhile: no other thread of Python can
-# begin work on the device.
+# Those that move memory. Python's lock is held meanwhile, so that other threads of Python begin no
+# operator. One that has begun runs without the lock.
 _MOVES = {
     "ashlar_park": (ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_int, _REPORT),
     "ashlar_park_blocks": (ctypes.c_int, ctypes.c_int, _BLOCKS, ctypes.c_size_t, _REPORT),
@@ -902,33 +904,57 @@ def tenant(name, guarantee=0, ceiling=None, priority=0, device=None, limit=None)
 # Tiers: memory that goes to the host and comes back.
 
 
-def _blocks(torch, things, found=None):
+def _blocks(things, found=None, lenient=False):
     """The blocks of the device behind tensors, modules, optimizers and collections of
-    them, by device: addresses, in the order in which they were found."""
+    them, by device: addresses, in the order in which they were found. Lenient leaves out tensors
+    that do not tell where they are, as those that torch.compile makes up."""
     found = {} if found is None else found
     if hasattr(things, "untyped_storage"):
-        tensor = getattr(things, "_local_tensor", things)  # of a DTensor
-        if tensor.device.type == "cuda":
-            address = tensor.untyped_storage().data_ptr()
+        for tensor in _parts(things):
+            try:
+                address = tensor.untyped_storage().data_ptr() if tensor.device.type == "cuda" else 0
+            except RuntimeError:
+                if not lenient:
+                    raise
+                continue
             if address:
                 found.setdefault(tensor.device.index, {})[address] = None
     elif hasattr(things, "param_groups") and hasattr(things, "state"):
-        for state in things.state.values():
-            _blocks(torch, state, found)
+        _blocks(things.state.values(), found, lenient)
     elif hasattr(things, "parameters") and hasattr(things, "buffers"):
         for parameter in things.parameters():
-            _blocks(torch, parameter, found)
-            if parameter.grad is not None:
-                _blocks(torch, parameter.grad, found)
-        for buffer in things.buffers():
-            _blocks(torch, buffer, found)
+            _blocks((parameter, parameter.grad), found, lenient)
+        _blocks(things.buffers(), found, lenient)
     elif isinstance(things, dict):
-        for value in things.values():
-            _blocks(torch, value, found)
-    elif isinstance(things, (list, tuple, set, frozenset)) or inspect.isgenerator(things):
+        _blocks(things.values(), found, lenient)
+    elif isinstance(things, collections.abc.Iterable) and not isinstance(things, (str, bytes)):
         for value in things:
-            _blocks(torch, value, found)
+            _blocks(value, found, lenient)
     return found
+
+
+_SPARSE = {
+    "torch.sparse_coo": ("_indices", "_values"),
+    "torch.sparse_csr": ("crow_indices", "col_indices", "values"),
+    "torch.sparse_csc": ("ccol_indices", "row_indices", "values"),
+    "torch.sparse_bsr": ("crow_indices", "col_indices", "values"),
+    "torch.sparse_bsc": ("ccol_indices", "row_indices", "values"),
+}
+
+
+def _parts(tensor):
+    """The tensors with storages that a tensor is made of: itself, unless it is sparse, or wraps others
+    as a DTensor does."""
+    sparse = _SPARSE.get(str(getattr(tensor, "layout", None)), ())
+    if sparse:
+        inner = [getattr(tensor, name)() for name in sparse]
+    elif hasattr(tensor, "__tensor_flatten__"):
+        inner = [getattr(tensor, name) for name in tensor.__tensor_flatten__()[0]]
+    elif hasattr(tensor, "_local_tensor"):
+        inner = [tensor._local_tensor]
+    else:
+        return [tensor]
+    return [part for each in inner for part in _parts(each)]
 
 
 def _array(addresses):
@@ -941,8 +967,9 @@ class _Tiers:
     def __init__(self, answers):
         self.answers = answers
         self.noted = _NOTED(self.note)
-        self.hooks = ()  # while there is overflow: of optimizers
-        self.named = weakref.WeakKeyDictionary()  # optimizers -> how many tensors of their state are known to be cold
+        self.wanted = False  # overflow
+        self.hooks = ()  # while it is, or something of it is left: of optimizers
+        self.named = weakref.WeakKeyDictionary()  # optimizers -> what of theirs was named, and their devices
 
     def install(self):
         _forever.append(self.noted)
@@ -956,16 +983,23 @@ class _Tiers:
     def follow_optimizers(self):
         """With overflow on, each step of an optimizer is a mark, its state is cold and comes home
         before the step, and its parameters are busy. A backward pass works for the thread that waits for it."""
-        wanted = self.answers.ashlar.settings()["overflow_bytes"] > 0
-        if wanted and not self.hooks:
+        self.wanted = self.answers.ashlar.settings()["overflow_bytes"] > 0
+        if self.wanted and not self.hooks:
             from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
             self.hooks = (register_optimizer_step_pre_hook(self.stepping), register_optimizer_step_post_hook(self.stepped))
             self.wrap_backward()
-        elif not wanted:
+        elif not self.wanted and self.hooks and not self.remains():
             for hook in self.hooks:
                 hook.remove()
             self.hooks = ()
+
+    def remains(self):
+        """Whether memory of some device lies on the host, which marks bring home."""
+        try:
+            return any(self.answers.ashlar.tiers(device)["host_used_bytes"] for device in self.answers.started)
+        except RuntimeError:
+            return False  # nothing can be moved there
 
     def wrap_backward(self):
         """The thread that calls it waits, so whoever works meanwhile has the device alone."""
@@ -994,12 +1028,13 @@ class _Tiers:
     def name(self, optimizer):
         """What is seldom used, an optimizer's state and parameters that nobody trains, and what is not."""
         torch = self.answers.torch
-        self.cold(_blocks(torch, optimizer))
+        self.guess(optimizer, True)
+        # What another optimizer trains may be frozen for a while, as in a GAN.
+        trained = {id(p) for other in list(self.named) for group in other.param_groups for p in group["params"]}
         # The kind as type() says it: an object may run code when it is asked for its class.
-        frozen = [o for o in gc.get_objects() if issubclass(type(o), torch.nn.Parameter) and o.is_cuda and not o.requires_grad]
-        self.cold(_blocks(torch, frozen))
-        for device, blocks in _blocks(torch, [group["params"] for group in optimizer.param_groups]).items():
-            self.answers.ashlar.do("ashlar_busy", device, *_array(blocks))
+        frozen = [o for o in gc.get_objects() if issubclass(type(o), torch.nn.Parameter) and o.is_cuda and not o.requires_grad and id(o) not in trained]
+        self.guess(frozen, True)
+        self.guess(_trained_by(optimizer), False)
 
     def stepping(self, optimizer, args, kwargs):
         """Before a step of any optimizer: its kernels go over the state again and again, so what of it lies on the host
@@ -1007,18 +1042,17 @@ class _Tiers:
         try:
             if os.getpid() != self.answers.process or optimizer not in self.named:
                 return
-            torch = self.answers.torch
-            groups = [group for group in optimizer.param_groups if not group.get("fused")]
             found = None
-            for device in _blocks(torch, [group["params"][:1] for group in groups]):
-                state = self.ready(device, "memory")
+            for device in self.named[optimizer][1]:
+                state = self.ready(device)
                 if state["capturing"] or not state["host_used_bytes"]:
                     continue
                 if found is None:
-                    found = _blocks(torch, [optimizer.state[p] for group in groups for p in group["params"] if p in optimizer.state])
+                    groups = [group for group in optimizer.param_groups if not group.get("fused")]
+                    found = _blocks([optimizer.state[p] for group in groups for p in group["params"] if p in optimizer.state], lenient=True)
                 if device in found:
                     self.call("ashlar_fetch", device, "memory", *_array(found[device]))
-        except RuntimeError as e:
+        except Exception as e:
             _warn_once("before a step of %s: %s" % (type(optimizer).__name__, e))
 
     def stepped(self, optimizer, args, kwargs):
@@ -1026,29 +1060,36 @@ class _Tiers:
         try:
             if os.getpid() != self.answers.process:
                 return
-            parameters = sum(len(group["params"]) for group in optimizer.param_groups)
-            if self.named.get(optimizer) != (len(optimizer.state), parameters):
-                self.named[optimizer] = (len(optimizer.state), parameters)
+            # What was loaded from a checkpoint in the middle of a job is new, all of it.
+            first = _blocks(next(iter(optimizer.state.values()), ()), lenient=True)
+            holds = len(optimizer.state), sum(len(group["params"]) for group in optimizer.param_groups), first
+            if self.named.get(optimizer, (None,))[0] != holds:
+                self.named[optimizer] = holds, list(_blocks(_trained_by(optimizer), lenient=True))
                 self.name(optimizer)
-            self.step(_blocks(self.answers.torch, [group["params"][:1] for group in optimizer.param_groups]))
-        except RuntimeError as e:
+            self.step(self.named[optimizer][1])
+        except Exception as e:
             _warn_once("after a step of %s: %s" % (type(optimizer).__name__, e))
 
-    def ready(self, device, what):
-        """Refuse a move that would break something."""
+    def ready(self, device):
+        """The state of a device whose memory may be moved, with whether NCCL may have registered some: the library moves
+        nothing by itself then."""
         if os.getpid() != self.answers.process:
             raise RuntimeError(FORKED)
         torch = self.answers.torch
         torch.cuda.init()
         state = self.answers.ashlar.tiers(device)
-        if state["captures"] and _uses_nccl(torch) and os.environ.get("NCCL_GRAPH_REGISTER") != "0":
-            raise RuntimeError(
-                "ashlar_torch: %s cannot be moved: NCCL may have registered memory that captured graphs use, and would hang once other memory lies behind "
-                "it; start the job with NCCL_GRAPH_REGISTER=0" % what)
+        state["registered"] = bool(state["captures"]) and os.environ.get("NCCL_GRAPH_REGISTER") != "0" and _uses_nccl(torch)
+        if state["captures"]:
+            self.answers.ashlar.do("ashlar_set_registered", int(state["registered"]))
         return state
 
     def move(self, name, device, what, *args):
-        if not self.ready(device, what)["capturing"]:  # the library refuses otherwise, and waiting would break the capture
+        state = self.ready(device)
+        if state["registered"]:
+            raise RuntimeError(
+                "ashlar_torch: %s cannot be moved: NCCL may have registered memory that captured graphs use, and would hang once other memory lies behind "
+                "it; start the job with NCCL_GRAPH_REGISTER=0" % what)
+        if not state["capturing"]:  # the library refuses otherwise, and waiting would break the capture
             self.answers.torch.cuda.synchronize(device)  # without Python's lock, which callbacks of streams may need
         return self.call(name, device, what, *args)
 
@@ -1060,25 +1101,34 @@ class _Tiers:
             raise error("ashlar_torch: %s: %s" % (what, self.answers.ashlar.why()))
         return report
 
-    def cold(self, found):
-        for device, blocks in found.items():
-            self.answers.ashlar.do("ashlar_cold", device, *_array(blocks))
+    def guess(self, things, cold):
+        for device, blocks in _blocks(things, lenient=True).items():
+            self.answers.ashlar.do("ashlar_guess", device, *_array(blocks), int(cold))
 
     def step(self, devices):
         """A mark. Most have nothing to move, so nobody waits for the device before."""
         if not self.hooks:
             return 0.0
         for device in devices:
-            self.ready(device, "memory")
-        return sum(self.call("ashlar_step", device, "memory")["seconds"] for device in devices)
+            self.ready(device)
+        seconds = sum(self.call("ashlar_step", device, "memory")["seconds"] for device in devices)
+        if not self.wanted:
+            self.follow_optimizers()
+        return seconds
+
+
+def _trained_by(optimizer):
+    return [p for group in optimizer.param_groups for p in group["params"]]
 
 
 def _uses_nccl(torch):
-    """Whether the process has a group of NCCL."""
+    """Whether the process has a group of NCCL, the default one or another."""
     distributed = getattr(torch, "distributed", None)
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return False
-    return "nccl" in str(distributed.get_backend())
+    world = getattr(getattr(distributed, "distributed_c10d", None), "_world", None)
+    others = [backend for backend, *_ in getattr(world, "pg_map", {}).values()]
+    return any("nccl" in str(backend) for backend in [distributed.get_backend(), *others])
 
 
 def _asked_for_at(torch):
@@ -1100,20 +1150,28 @@ class _Region:
     concerned, as those of the backward pass: gradients lie outside.
     """
 
+    _inside = threading.local()  # device -> the regions that this thread has entered, with their slots
+
     def __init__(self, answers, name, device):
         self.name, self.device = name, device
         self._name = _encoded(name)
         self._answers = answers
-        self._entered = threading.local()
 
     def __enter__(self):
-        outer = ctypes.c_int()
-        self._answers.ashlar.do("ashlar_region_enter", self.device, self._name, ctypes.byref(outer))
-        self._entered.__dict__.setdefault("stack", []).append(outer.value)
+        ashlar, outer = self._answers.ashlar, ctypes.c_int()
+        ashlar.do("ashlar_region_enter", self.device, self._name, ctypes.byref(outer))
+        entered = self._inside.__dict__.setdefault(self.device, [])
+        entered.append((self, ashlar.so.ashlar_region_current(self.device)))
         return self
 
     def __exit__(self, *error):
-        self._answers.ashlar.do("ashlar_region_leave", self.device, self._entered.stack.pop())
+        # A generator may be closed after the caller has entered another region.
+        entered = self._inside.__dict__.get(self.device, [])
+        at = max((i for i, (region, _) in enumerate(entered) if region is self), default=None)
+        if at is None:
+            raise RuntimeError("ashlar_torch: region %s was not entered in this thread; leave it in the thread that has entered it" % self.name)
+        del entered[at]
+        self._answers.ashlar.do("ashlar_region_leave", self.device, entered[-1][1] if entered else 0)
 
     def park(self, keep=True):
         """Give the region's device memory back; returns how much."""
@@ -1128,7 +1186,10 @@ class _Region:
 
     def stats(self):
         """The region's figures: device_bytes, host_bytes, dropped, moves and more."""
-        return next(r for r in self._answers.ashlar.tiers(self.device)["regions"] if r["name"] == self.name)
+        for region in self._answers.ashlar.tiers(self.device)["regions"]:
+            if region["name"] == self.name:
+                return region
+        raise RuntimeError("ashlar_torch: device %d has no region %r" % (self.device, self.name))
 
     def close(self):
         """Give up the region; its tensors must be gone."""
@@ -1137,9 +1198,10 @@ class _Region:
 
 def _number(torch, device):
     """The number of a device: int, str, torch.device, or None for the current one."""
-    if device is None:
-        return torch.cuda.current_device()
-    return device if isinstance(device, int) else torch.device(device).index
+    if isinstance(device, int):
+        return device
+    number = None if device is None else torch.device(device).index
+    return torch.cuda.current_device() if number is None else number
 
 
 def region(name, device=None):
@@ -1189,7 +1251,7 @@ def _as_region(answers, what, device):
 
 
 def _move_blocks(answers, name, things):
-    return [answers.tiers.move(name, device, "tensors", *_array(blocks)) for device, blocks in _given(answers, things).items()]
+    return [answers.tiers.move(name, device, "tensors", *_array(blocks)) for device, blocks in _given(things).items()]
 
 
 def _moved(reports, how, which):
@@ -1200,8 +1262,8 @@ def _moved(reports, how, which):
     return sum(r[which] for r in reports)
 
 
-def _given(answers, things):
-    found = _blocks(answers.torch, things)
+def _given(things):
+    found = _blocks(things)
     if not found:
         raise ValueError("ashlar_torch: there is no tensor of a GPU in what was given")
     return found
@@ -1211,7 +1273,8 @@ def cold(what):
     """Say that tensors (or a module, an optimizer, a list of them) are seldom used: with
     overflow they leave the device before others do."""
     answers = _installed()
-    answers.tiers.cold(_given(answers, what))
+    for device, blocks in _given(what).items():
+        answers.ashlar.do("ashlar_cold", device, *_array(blocks))
 
 
 def step(device=None):
@@ -1227,15 +1290,18 @@ def step(device=None):
 
 def dropped(tensor):
     """Whether a tensor's region was parked with keep=False: nothing is behind it."""
-    answers = _installed()
-    for device, blocks in _blocks(answers.torch, tensor).items():
+    return any(behind == 1 for behind in _behind(tensor))
+
+
+def _behind(things):
+    """What lies behind tensors, one after the other: 0 memory, 1 nothing, 2 what a later call has to map again."""
+    ashlar = _installed().ashlar
+    for device, blocks in _blocks(things).items():
         for address in blocks:
-            found = answers.ashlar.so.ashlar_dropped(device, address)
-            if found < 0:
-                raise answers.ashlar.error()
-            if found:
-                return True
-    return False
+            behind = ashlar.so.ashlar_dropped(device, address)
+            if behind < 0:
+                raise ashlar.error()
+            yield behind
 
 
 def checked():
@@ -1247,8 +1313,10 @@ def checked():
     class Checked(TorchDispatchMode):
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
             kwargs = kwargs or {}
-            if dropped([args, kwargs]):
-                raise RuntimeError("ashlar_torch: %s uses a tensor of a region that was parked with keep=False; restore the region first" % function)
+            for behind in filter(None, _behind([args, kwargs])):
+                why = ("a region that was parked with keep=False; restore the region first" if behind == 1
+                       else "memory that could not be mapped back after a move that failed; park or restore it to try again")
+                raise RuntimeError("ashlar_torch: %s uses a tensor of %s" % (function, why))
             return function(*args, **kwargs)
 
     return Checked()

@@ -1,82 +1,10 @@
-"""Tests of the tiers of ashlar_torch.py without a GPU: torch is a fake, the library is the
-real one over the stand-in for NVIDIA's driver, whose device memory is memory of this
-process: the bytes can be looked at."""
-import atexit
-import functools
-import glob
-import os
-import shutil
-import subprocess
-import tempfile
-import textwrap
+"""Tests of the tiers of ashlar_torch.py without a GPU."""
 import unittest
 
-from recorder_case import HERE
-from torch_case import MIB, JobCase
+from tiers_case import MIB, TiersCase
 
 
-@functools.lru_cache(maxsize=None)
-def driver():
-    """The path of the stand-in, built once."""
-    folder = tempfile.mkdtemp()
-    atexit.register(shutil.rmtree, folder)
-    path = os.path.join(folder, "libfakecuda.so")
-    sources = glob.glob(os.path.join(os.path.dirname(HERE), "driver", "cuda", "cudatest", "fakecuda", "*.c"))
-    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-std=gnu11", "-pthread", "-Wl,-Bsymbolic", "-o", path, *sources], check=True)
-    return path
-
-
-START = textwrap.dedent("""
-    import ctypes, os, threading
-    MIB = 1 << 20
-    def write(t, value):
-        ctypes.memset(t.data_ptr(), value, t.block[1])
-        return t
-    def holds(t, value):
-        return ctypes.string_at(t.data_ptr(), t.block[1]) == bytes([value]) * t.block[1]
-    def reserved():
-        return torch.cuda.memory_reserved()
-    def ours(key):
-        return torch.cuda.memory_stats()["ashlar." + key]
-    def refused(call, want, kind=RuntimeError):
-        try:
-            call()
-        except kind as e:
-            assert want in str(e), e
-        else:
-            raise AssertionError(want)
-    class Module:
-        def __init__(self, *parameters, buffers=()):
-            self.ps, self.bs = parameters, buffers
-        def parameters(self):
-            return iter(self.ps)
-        def buffers(self):
-            return iter(self.bs)
-    accept = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_void_p)(lambda ctx, stream: not stream)
-    def capture(begin):
-        so = ashlar_torch._answers.ashlar.so
-        if begin:
-            assert so.ashlar_front_begin_pool(0, ctypes.c_uint64(1), ctypes.c_uint64(2), accept, None) == 0
-        else:
-            assert so.ashlar_front_end_pool(0, ctypes.c_uint64(1), ctypes.c_uint64(2)) == 0
-""")
-
-
-class TestTiers(JobCase):
-    maxDiff = None
-
-    def run_job(self, text, memory=512, stderr=None, **environment):
-        environment = dict(dict(ASHLAR_DRIVER="cuda", ASHLAR_LIBCUDA=driver(), ASHLAR_LIBNVML=driver(), FAKECUDA_CONTEXT="0",
-                                FAKECUDA_MEMORY=str(memory * MIB)), **environment)
-        environment["ASHLAR_CONF"] = "region_page:20MiB," + environment.get("ASHLAR_CONF", "tiers:True")
-        text = START + textwrap.dedent(text)
-        if stderr is None:
-            return self.job(text, **environment)
-        done = self.start("-c", "import ashlar_torch, torch\n" + text, **environment)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stderr, stderr)
-        return done.stderr
-
+class TestTiers(TiersCase):
     def test_region(self):
         self.run_job("""
             outside = write(torch.Tensor(30 * MIB), 9)
@@ -227,7 +155,9 @@ class TestTiers(JobCase):
             refused(lambda: ashlar_torch.park(graph), "belong to captured graphs")
             assert ashlar_torch.park("a") == 20 * MIB and holds(t, 1) and holds(graph, 2)
             import types
-            torch.distributed = types.SimpleNamespace(is_available=lambda: True, is_initialized=lambda: True, get_backend=lambda: "nccl")
+            world = types.SimpleNamespace(_world=types.SimpleNamespace(pg_map={"default": ("gloo", None), "other": ("nccl", None)}))
+            torch.distributed = types.SimpleNamespace(is_available=lambda: True, is_initialized=lambda: True, distributed_c10d=world,
+                                                      get_backend=lambda: "gloo")
             refused(lambda: ashlar_torch.restore("a"), "NCCL_GRAPH_REGISTER=0")
             os.environ["NCCL_GRAPH_REGISTER"] = "0"
             ashlar_torch.restore("a")
@@ -301,10 +231,15 @@ class TestTiers(JobCase):
             x = write(torch.Tensor(20 * MIB), 9)  # does not fit, and somebody else may use the device: it goes itself
             assert ours("host_bytes") == 20 * MIB and ours("moves") == 0
             x.free()
-            opt.step()  # the state is cold: it goes, and the next step's activation has room
-            assert ours("host_bytes") == 20 * MIB and ours("moves") == 1, torch.cuda.memory_stats()
-            x = write(torch.Tensor(20 * MIB), 9)
-            assert ours("host_bytes") == 20 * MIB and ours("overflows") == 1
+            opt.step()  # the other may have work under way: nothing moves at the mark
+            assert ours("host_bytes") == 0 and ours("moves") == 0, torch.cuda.memory_stats()
+            x = write(torch.Tensor(20 * MIB), 9)  # nor in the next step
+            assert ours("host_bytes") == 20 * MIB and ours("moves") == 0 and ours("overflows") == 2
+            x.free()
+            for _ in range(16):
+                opt.step()
+            x = write(torch.Tensor(20 * MIB), 9)  # the state is cold: all of it goes at once
+            assert ours("host_bytes") == 40 * MIB and ours("moves") == 2 and ours("overflows") == 3, torch.cuda.memory_stats()
             assert all(holds(q, i) for i, q in enumerate(p)) and holds(x, 9) and all(holds(opt.state[q]["exp_avg"], 7) for q in p)
         """, memory=82, stderr="device 0 is full", ASHLAR_CONF="overflow:64MiB")
 
@@ -333,6 +268,24 @@ class TestTiers(JobCase):
             assert reserved() <= 82 * MIB and ours("host_bytes") >= 80 * MIB, torch.cuda.memory_stats()
             assert holds(frozen, 1) and holds(p, 2) and holds(state, 3) and all(holds(t, 10 + i) for i, t in enumerate(made))
         """, memory=82, stderr="device 0 is full", ASHLAR_CONF="overflow:200MiB")
+
+    def test_the_last_name_counts(self):
+        self.run_job("""
+            thawed, own, trained = (write(torch.nn.Parameter(20 * MIB), i) for i in range(3))
+            thawed.requires_grad = False
+            ashlar_torch.cold(own)
+            torch.optim.Optimizer([trained]).step()  # thawed is cold
+            thawed.requires_grad, trained.requires_grad = True, False
+            opt = torch.optim.Optimizer([thawed, own])
+            opt.step()  # trained by another optimizer, so only frozen for a while
+            made = [write(torch.Tensor(20 * MIB), 10 + i) for i in range(4)]
+            def on_host(t):
+                before = ours("host_bytes")
+                ashlar_torch.restore(t)
+                return ours("host_bytes") < before
+            assert not on_host(thawed), "it is trained now"
+            assert on_host(own), "the job has named it cold"
+        """, memory=162, stderr="device 0 is full", ASHLAR_CONF="overflow:200MiB")
 
     def test_state_comes_home_before_its_optimizer(self):
         job = """

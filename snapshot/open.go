@@ -135,7 +135,7 @@ const maxTrailing = 1 << 20
 // drain reads the file to its end: compressed files have a checksum there.
 func (f *File) drain(r io.Reader) {
 	n, err := io.CopyN(io.Discard, r, maxTrailing)
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, context.Canceled) { // whoever cancels says so
 		f.warn("the end of the file: %v", err)
 	}
 	if n += int64(f.trailing); n > 0 && !f.Page {

@@ -10,8 +10,12 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// HostBytesKey is what libashlar.so adds to allocator_settings: how much of what the segments list lies in the host's memory (tiers).
-const HostBytesKey = "ashlar_host_bytes"
+// What libashlar.so adds to allocator_settings: how much of what the segments list lies in the host's memory (tiers), and how much has
+// no memory behind it.
+const (
+	HostBytesKey    = "ashlar_host_bytes"
+	DroppedBytesKey = "ashlar_dropped_bytes"
+)
 
 // settings reads allocator_settings (spec 10.8). The text in it is only the
 // last one that PyTorch was given; the other fields are the settings in force, so
@@ -43,9 +47,14 @@ func (b *builder) settings(f *File, p *parts, v pickle.Value) error {
 	for _, key := range skipped {
 		f.warn("the settings text of the file has %.80q, a key that is not modelled%s: it is left out, the rest holds", key, sinceText(key))
 	}
-	if n, ok := fields.Get(HostBytesKey).(int64); ok && n > 0 {
-		f.warn("%s of what this file lists as the device's memory lies in the host's (park or overflow of libashlar.so): "+
-			"sums are too high by that, and a replay, which knows the device alone, parts from the file", units.Size(uint64(n)))
+	for _, k := range []struct{ key, where string }{
+		{HostBytesKey, "lies in the host's (park or overflow of libashlar.so)"},
+		{DroppedBytesKey, "was dropped (park of libashlar.so with keep=False)"},
+	} {
+		if n, ok := fields.Get(k.key).(int64); ok && n > 0 {
+			f.warn("%s of what this file lists as the device's memory %s: "+
+				"sums are too high by that, and a replay, which knows the device alone, parts from the file", units.Size(uint64(n)), k.where)
+		}
 	}
 	for _, name := range overlay(&s.Parsed, fields) {
 		f.warn("the setting %q of the file has a value that it cannot have: it is ignored", name)

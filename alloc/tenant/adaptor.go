@@ -113,6 +113,14 @@ func (a *adaptor) Book(bytes int64) {
 	}
 }
 
+// Claim books memory that is to come back to the device.
+func (a *adaptor) Claim(bytes uint64) error {
+	if no := a.t.group.ledger.grant(&a.t.account, bytes); no != nil {
+		return no
+	}
+	return nil
+}
+
 func (a *adaptor) Adopt(addr, size uint64) error {
 	return a.adopt(charge(size), func(d driver.Adopter) error { return d.Adopt(addr, size) })
 }

@@ -56,6 +56,8 @@ func (s *Store) bringIn(pl *alloc.Placement, sp *Space, pages []*page, room uint
 		}
 		pages, _ = within(pages, s.freeIn(pl)) // the cache may have parts of handles only
 	}
+	pages, _ = claim(pl, pages)
+	defer pl.Unclaim()
 	return s.transfer(pl, sp, runsOf(pages), alloc.OnDevice, nil, r)
 }
 
@@ -69,7 +71,7 @@ func (sp *Space) away(pl *alloc.Placement, addrs []uint64) []*page {
 	}
 	named := blocksOf(pl, addrs)
 	return append(pages, sp.pages(pl, func(g *alloc.Granule, p *page) bool {
-		if g.Place != alloc.OnHost || p.parked || g.Private || hot[p] || sp.pinned(g) {
+		if g.Place != alloc.OnHost || p.parks(g) || g.Private || hot[p] || sp.pinned(g) {
 			return false
 		}
 		for _, b := range g.Blocks {

@@ -51,6 +51,7 @@ func (s spiller) ComeHome(room uint64) bool {
 		return true // later, when there is more room
 	}
 	r, err := sp.comeBack(room)
+	store.lose(err)
 	sp.returns.now = sp.returns.now || r.In > 0
 	return err == nil && r.In > 0
 }

@@ -2,6 +2,8 @@ package tier
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"sync"
 
 	"github.com/ashlar-mem/ashlar/alloc"
@@ -42,7 +44,22 @@ type page struct {
 	mapped bool        // h lies behind the address
 	open   bool        // and the device has access to it
 	parked bool        // by a call, which also brings it back
+	since  uint32      // how many blocks had been handed out then: later ones in the page were not parked
 	stray  bool        // left by a Map that failed: the engine does not know of it
+	spilt  uint64      // what the ledger counts of it as overflowed
+}
+
+// park notes that a call moves a page, or that it would if the page were not there already.
+func (l *ledger) park(p *page, pl *alloc.Placement) {
+	l.set(p, func() { p.parked, p.since = true, pl.Served() })
+}
+
+// unpark notes that it is a page like any other.
+func (l *ledger) unpark(p *page) { l.set(p, func() { p.parked = false }) }
+
+// parks reports whether a block of the page was there when a call moved it.
+func (p *page) parks(g *alloc.Granule) bool {
+	return p.parked && slices.ContainsFunc(g.Blocks, func(b alloc.Held) bool { return int32(b.Serial-p.since) <= 0 })
 }
 
 // whole reports whether the engine's view and the driver's agree.
@@ -61,6 +78,8 @@ type ledger struct {
 	staged map[driver.Physical]bool // handles that a staging address has not let go
 
 	device, host uint64 // behind addresses, plain segments included
+	spilt        uint64 // of the host's, what overflowed: not parked by a call
+	mostSpilt    uint64 // in all spaces together
 	keptBytes    uint64
 	doomedHost   uint64
 	doomedDevice uint64
@@ -72,7 +91,7 @@ type ledger struct {
 func newLedger(hostLimit uint64) ledger {
 	return ledger{
 		pages: map[uint64]*page{}, broken: map[*page]bool{}, kept: map[uint64][]handle{}, staged: map[driver.Physical]bool{},
-		hostLimit: hostLimit,
+		hostLimit: hostLimit, mostSpilt: math.MaxUint64,
 	}
 }
 
@@ -260,8 +279,8 @@ func (s *Store) leave(h *handle) error {
 }
 
 // giveBack takes handles that lie behind no address any more: the host's are kept, the
-// device's are released.
-func (s *Store) giveBack(of *Space, handles []handle) {
+// device's are released. It returns how much of the device is free for that.
+func (s *Store) giveBack(of *Space, handles []handle) (freed uint64) {
 	l := &s.ledger
 	var doomed []handle
 	l.mu.Lock()
@@ -279,12 +298,12 @@ func (s *Store) giveBack(of *Space, handles []handle) {
 		doomed = append(doomed, h)
 	}
 	l.mu.Unlock()
-	s.releaseDoomed(doomed)
+	return s.releaseDoomed(doomed)
 }
 
 // releaseDoomed releases handles that are booked as doomed, and remembers those
 // that could not be.
-func (s *Store) releaseDoomed(handles []handle) {
+func (s *Store) releaseDoomed(handles []handle) (freed uint64) {
 	l := &s.ledger
 	for _, h := range handles {
 		l.mu.Lock()
@@ -299,9 +318,11 @@ func (s *Store) releaseDoomed(handles []handle) {
 			l.doomedHost -= h.size
 		default:
 			l.doomedDevice -= h.size
+			freed += h.size
 		}
 		l.mu.Unlock()
 	}
+	return freed
 }
 
 // sweep tries again what could not be released. The caller holds moving.
@@ -336,13 +357,29 @@ func (s *Store) dropKept() (freed uint64) {
 	return before - min(before, l.doomedHost)
 }
 
-// note writes down a page that may have become whole or broken.
+// note writes down a page that may have become whole or broken, and may have overflowed.
 func (l *ledger) note(p *page) {
+	var spilt uint64
+	if p.h.host && !p.parked {
+		spilt = p.size
+	}
+	l.countSpilt(p, spilt)
 	if p.whole() {
 		delete(l.broken, p)
 	} else {
 		l.broken[p] = true
 	}
+}
+
+func (l *ledger) countSpilt(p *page, bytes uint64) {
+	l.spilt += bytes - p.spilt
+	p.space.spilt += bytes - p.spilt
+	p.spilt = bytes
+}
+
+// overflowRoom returns how much more a space may overflow, of what the host's memory is not limited to. The lock is held.
+func (l *ledger) overflowRoom(sp *Space) uint64 {
+	return min(sp.overflow-min(sp.overflow, sp.spilt), l.mostSpilt-min(l.mostSpilt, l.spilt))
 }
 
 // bring maps handles behind a range and opens it. If that fails nothing lies there, or
@@ -435,6 +472,7 @@ func (s *Store) forget(pages []*page) {
 		}
 		delete(l.pages, p.addr)
 		delete(l.broken, p)
+		l.countSpilt(p, 0)
 	}
 	l.mu.Unlock()
 	if len(pages) > 0 {

@@ -191,7 +191,7 @@ func (m *machine) step() error {
 			return fmt.Errorf("memory has gone while it should come home: %+v", report)
 		}
 	case p < 92:
-		_, err = m.store.Step()
+		err = m.mark()
 	case p < 94:
 		for _, addr := range m.some() {
 			sp.Cold(addr)
@@ -227,6 +227,21 @@ func (m *machine) step() error {
 	}
 	m.noteLost()
 	return nil
+}
+
+// mark ends a step, which tells of memory that a request before it has left out of reach.
+func (m *machine) mark() error {
+	owed := m.store.lost
+	_, err := m.store.Step()
+	switch {
+	case owed == nil:
+		return err
+	case !errors.Is(err, owed):
+		m.t.Errorf("it was not told that %v, but %v", owed, err)
+	case !m.faulty:
+		return nil
+	}
+	return err
 }
 
 func (m *machine) captureOrEnd(i int) {
@@ -389,7 +404,8 @@ func (m *machine) finish() error {
 		m.captureOrEnd(0)
 	}
 	m.store.SetDeviceLimit(0)
-	if _, err := m.store.Step(); err != nil && !errors.Is(err, driver.ErrOutOfMemory) {
+	m.faulty = false
+	if err := m.mark(); err != nil && !errors.Is(err, driver.ErrOutOfMemory) {
 		return err
 	}
 	if st := m.store.Stats(); st.Broken > 0 {

@@ -1,11 +1,14 @@
 package tier
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
+	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
 // batch is how many bytes are copied and remapped at once, if handles are not larger. The driver opens a page of
@@ -180,7 +183,7 @@ func (s *Store) transfer(pl *alloc.Placement, sp *Space, runs []run, to alloc.Pl
 	go func() {
 		defer close(released)
 		for handles := range gone {
-			s.giveBack(sp, handles)
+			report.Freed += s.giveBack(sp, handles)
 		}
 	}()
 	var failed error
@@ -286,7 +289,7 @@ func (s *Store) exchange(pl *alloc.Placement, sp *Space, t *transit, to alloc.Pl
 	if to == alloc.Nowhere {
 		s.settle(pl, r, nil, to, false)
 		t.old = old
-		report.count(r.bytes(), from, to)
+		report.count(r.bytes(), to)
 		s.count(r, from, to)
 		return nil
 	}
@@ -296,13 +299,13 @@ func (s *Store) exchange(pl *alloc.Placement, sp *Space, t *transit, to alloc.Pl
 	case err == nil:
 		s.settle(pl, r, t.targets, to, true)
 		t.old = old
-		report.count(r.bytes(), from, to)
+		report.count(r.bytes(), to)
 		s.count(r, from, to)
 		return nil
 	case stuck: // they have the bytes, and lie at the address
 		s.settle(pl, r, t.targets, alloc.Nowhere, true)
 		t.old = old
-		return err
+		return &brokenError{r.addr(), r.bytes(), err, nil}
 	}
 	s.giveBack(sp, t.targets)
 	if from == alloc.Nowhere {
@@ -310,7 +313,39 @@ func (s *Store) exchange(pl *alloc.Placement, sp *Space, t *transit, to alloc.Pl
 	}
 	if stuck, undo := s.bring(r.addr(), r.size(), old); undo != nil {
 		s.settle(pl, r, old, alloc.Nowhere, stuck)
-		return errors.Join(err, undo)
+		return &brokenError{r.addr(), r.bytes(), err, undo}
+	}
+	return err
+}
+
+// brokenError is that of live memory that is out of reach, and so never one of too little room, even if it was.
+type brokenError struct {
+	addr, bytes uint64
+	cause, undo error // undo may be nil
+}
+
+func (e *brokenError) Error() string {
+	text := fmt.Sprintf("tier: %s at %#x cannot be used until a later call has mapped them: %v", units.Size(e.bytes), e.addr, e.cause)
+	if e.undo != nil {
+		text += fmt.Sprintf("; mapping back what was there: %v", e.undo)
+	}
+	return text
+}
+
+// outOfReach returns the part of an error that says so; nil if none does.
+func outOfReach(err error) *brokenError {
+	var broken *brokenError
+	errors.As(err, &broken)
+	return broken
+}
+
+// lose keeps the error of a move inside of a request, which has no other way to tell that memory is out of reach; the next mark does.
+func (s *Store) lose(err error) { s.lost = cmp.Or(outOfReach(err), s.lost) }
+
+// found returns that error, once.
+func (s *Store) found() (err error) {
+	if s.lost != nil {
+		err, s.lost = s.lost, nil
 	}
 	return err
 }
@@ -326,6 +361,7 @@ func (s *Store) settle(pl *alloc.Placement, r run, handles []handle, to alloc.Pl
 			p.h = handles[i]
 		}
 		p.place, p.mapped, p.open = to, mapped, mapped && to != alloc.Nowhere
+		p.parked = p.parked && to != alloc.OnDevice
 		l.note(p)
 	}
 	l.mu.Unlock()
@@ -351,7 +387,7 @@ func (s *Store) count(r run, from, to alloc.Place) {
 }
 
 // count adds a run to a report.
-func (r *Report) count(bytes uint64, from, to alloc.Place) {
+func (r *Report) count(bytes uint64, to alloc.Place) {
 	switch to {
 	case alloc.OnHost:
 		r.Out += bytes
@@ -359,9 +395,6 @@ func (r *Report) count(bytes uint64, from, to alloc.Place) {
 		r.In += bytes
 	default:
 		r.Dropped += bytes
-	}
-	if from == alloc.OnDevice {
-		r.Freed += bytes
 	}
 }
 
@@ -392,12 +425,12 @@ func (s *Store) repairPage(pl *alloc.Placement, p *page) error {
 	}
 	if !p.mapped {
 		if err := s.dev.MapPhysical(p.addr, p.size, []driver.Physical{p.h.id}); err != nil {
-			return err
+			return &brokenError{p.addr, p.size, err, nil}
 		}
 		s.ledger.set(p, func() { p.mapped = true })
 	}
 	if err := s.dev.SetAccess(p.addr, p.size); err != nil {
-		return err
+		return &brokenError{p.addr, p.size, err, nil}
 	}
 	to := alloc.OnDevice
 	if p.h.host {

@@ -13,8 +13,8 @@ import (
 
 // age is since which mark a block has lived.
 type age struct {
-	size  uint64
-	since uint64
+	serial uint32
+	since  uint64
 }
 
 // spiller is what a space's engine turns to when a request is about to fail.
@@ -24,10 +24,10 @@ type spiller struct{ sp *Space }
 func (s spiller) MapHost(addr, size, granule uint64) error {
 	sp, l := s.sp, &s.sp.store.ledger
 	l.mu.Lock()
-	room := sp.overflow - min(sp.overflow, sp.host)
+	room := l.overflowRoom(sp)
 	l.mu.Unlock()
 	if size > room {
-		return fmt.Errorf("tier: %w: %s more in the host's memory would be above the overflow of space %s", driver.ErrOutOfMemory, units.Size(size), sp.name)
+		return fmt.Errorf("tier: %w: %s more in the host's memory would be above what may overflow of space %s", driver.ErrOutOfMemory, units.Size(size), sp.name)
 	}
 	if err := sp.store.mapRange(sp, addr, size, granule, alloc.OnHost); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (s spiller) MakeRoom(oom *alloc.OutOfMemoryError) (moved uint64) {
 // overflowRoom returns how much more the space may overflow. The ledger's lock is held.
 func (sp *Space) overflowRoom() uint64 {
 	l := &sp.store.ledger
-	return min(sp.overflow-min(sp.overflow, sp.host), l.hostLimit-min(l.hostLimit, l.hostTaken()-l.keptBytes))
+	return min(l.overflowRoom(sp), l.hostLimit-min(l.hostLimit, l.hostTaken()-l.keptBytes))
 }
 
 // Served counts an overflow, and calls back at the first one.
@@ -91,7 +91,8 @@ func (sp *Space) evictFor(oom *alloc.OutOfMemoryError, room uint64) uint64 {
 	if missing == 0 || missing > room {
 		return 0
 	}
-	r, err := sp.evict(missing, min(room, max(missing, sp.ahead.more(), sp.ahead.quantum())), fresh)
+	r, err := sp.evict(missing, max(missing, sp.ahead.more(), sp.ahead.quantum()), room, fresh)
+	s.lose(err)
 	sp.ahead.now += r.Out
 	if r.Out > 0 {
 		sp.returns.gone()
@@ -125,15 +126,18 @@ func (s *Store) freeIn(pl *alloc.Placement) uint64 {
 	return free
 }
 
-// evict moves handles up to a class to the host, the coldest first: at least least bytes, or none, and about most. The
-// caller holds moving.
-func (sp *Space) evict(least, most uint64, last class) (Report, error) {
+// evict moves handles up to a class to the host, the coldest first: at least least bytes, or none, about most, and no more than
+// room. The caller holds moving.
+func (sp *Space) evict(least, most, room uint64, last class) (Report, error) {
 	var r Report
 	engine := sp.attached()
 	count := func(pl *alloc.Placement) (pages []*page, bytes uint64) {
 		for _, c := range sp.coldest(pl, last) {
 			if bytes >= most || bytes >= least && c.class > early { // no more than it must be of what is used
 				break
+			}
+			if c.page.size > room-bytes {
+				continue
 			}
 			pages = append(pages, c.page)
 			bytes += c.page.size
@@ -189,10 +193,11 @@ func (a *ahead) mark() { a.now, a.last, a.before = 0, a.now, a.last }
 
 // candidate is a page with what speaks for and against moving it.
 type candidate struct {
-	page  *page
-	class class
-	marks uint64 // that its youngest block has lived through
-	since uint32 // blocks handed out after that one
+	page   *page
+	parked bool // it came to the host by Park
+	class  class
+	marks  uint64 // that its youngest block has lived through
+	since  uint32 // blocks handed out after that one
 }
 
 // class is how soon a page goes to the host. Within a class the first to go are those that were made last if they
@@ -224,16 +229,16 @@ func (sp *Space) candidates(pl *alloc.Placement, at alloc.Place) []candidate {
 		if g.Place != at || g.Live == 0 || g.Private || sp.pinned(g) {
 			return false
 		}
-		c := candidate{page: p, marks: math.MaxUint64, since: g.Since}
+		c := candidate{page: p, parked: p.parks(g), marks: math.MaxUint64, since: g.Since}
 		cold, hot := 0, false
 		sp.mu.Lock()
 		for _, b := range g.Blocks {
-			if sp.cold[b.Addr] == b.Size {
+			if sp.cold.of(b) {
 				cold++
 			}
-			hot = hot || sp.busy[b.Addr] == b.Size
+			hot = hot || sp.busy.of(b)
 			lived := uint64(0)
-			if a, ok := sp.ages[b.Addr]; ok && a.size == b.Size {
+			if a, ok := sp.ages[b.Addr]; ok && a.serial == b.Serial {
 				lived = marks - a.since
 			}
 			c.marks = min(c.marks, lived)
@@ -289,7 +294,7 @@ func (sp *Space) coldest(pl *alloc.Placement, last class) []candidate {
 
 // hottest lists the pages of some classes that are to come home, hottest first.
 func (sp *Space) hottest(pl *alloc.Placement, some func(class) bool) []*page {
-	all := slices.DeleteFunc(sp.candidates(pl, alloc.OnHost), func(c candidate) bool { return c.page.parked || !some(c.class) })
+	all := slices.DeleteFunc(sp.candidates(pl, alloc.OnHost), func(c candidate) bool { return c.parked || !some(c.class) })
 	slices.SortFunc(all, func(a, b candidate) int { return colder(b, a) })
 	out := make([]*page, len(all))
 	for i, c := range all {

@@ -1,6 +1,7 @@
 package tier
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/ashlar-mem/ashlar/alloc"
@@ -94,9 +95,15 @@ func (sp *Space) emptyCache(r *Report) error {
 	if engine == nil {
 		return nil
 	}
-	before := sp.Stats().Device
+	taken := func() uint64 {
+		l := &sp.store.ledger
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return sp.device + l.doomedDevice
+	}
+	before := taken()
 	err := engine.EmptyCache()
-	r.Freed += before - min(before, sp.Stats().Device)
+	r.Freed += before - min(before, taken())
 	return err
 }
 
@@ -129,10 +136,11 @@ const stockAtOnce = 32
 
 // moveOut moves the chosen granules of live memory away from the device.
 func (sp *Space) moveOut(pl *alloc.Placement, chosen func(*alloc.Granule) bool, to alloc.Place, r *Report) error {
+	l := &sp.store.ledger
 	pages := sp.pages(pl, func(g *alloc.Granule, p *page) bool {
 		if g.Live == 0 || g.Place == to || g.Place == alloc.Nowhere || !chosen(g) {
 			if g.Place == to && g.Live > 0 && chosen(g) {
-				p.parked = true // and not brought home by itself
+				l.park(p, pl) // and not brought home by itself
 			}
 			return false
 		}
@@ -142,7 +150,7 @@ func (sp *Space) moveOut(pl *alloc.Placement, chosen func(*alloc.Granule) bool, 
 		case sp.pinned(g):
 			r.Pinned += g.Live
 		default:
-			p.parked = true
+			l.park(p, pl)
 			return true
 		}
 		return false
@@ -150,7 +158,7 @@ func (sp *Space) moveOut(pl *alloc.Placement, chosen func(*alloc.Granule) bool, 
 	err := sp.store.transfer(pl, sp, runsOf(pages), to, nil, r)
 	for _, p := range pages {
 		if p.place == alloc.OnDevice {
-			p.parked = false
+			l.unpark(p)
 		}
 	}
 	return err
@@ -181,7 +189,7 @@ func (sp *Space) pinned(g *alloc.Granule) bool {
 		return false
 	}
 	for _, b := range g.Blocks {
-		if sp.pins[b.Addr] == b.Size {
+		if sp.pins.of(b) {
 			return true
 		}
 	}
@@ -190,7 +198,7 @@ func (sp *Space) pinned(g *alloc.Granule) bool {
 
 // Restore brings everything back to the device, to the same addresses. The bytes of
 // what was dropped are undefined. Memory in the host that no block uses is given back. If the device
-// has no room, the caches of all spaces are released; if that does not help, what is home stays home,
+// or a limit has no room, the caches of all spaces are released; if that does not help, what is home stays home,
 // and the error wraps [driver.ErrOutOfMemory].
 func (sp *Space) Restore() (Report, error) {
 	return sp.change(func(r *Report) error {
@@ -234,13 +242,9 @@ func (sp *Space) bringHome(chosen func(*alloc.Granule) bool, r *Report) error {
 				}
 				return true
 			})
-			err := s.transfer(pl, sp, runsOf(pages), alloc.OnDevice, nil, r)
-			for _, p := range pages {
-				if p.place == alloc.OnDevice {
-					p.parked = false
-				}
-			}
-			return err
+			fit, short := claim(pl, pages)
+			defer pl.Unclaim()
+			return cmp.Or(s.transfer(pl, sp, runsOf(fit), alloc.OnDevice, nil, r), short)
 		})
 	}
 	err := try()
@@ -248,6 +252,17 @@ func (sp *Space) bringHome(chosen func(*alloc.Granule) bool, r *Report) error {
 		err = try()
 	}
 	return err
+}
+
+// claim books device memory for pages that are to come home, one after the other. It returns those that the limits allow, and
+// why not the next one.
+func claim(pl *alloc.Placement, pages []*page) (fit []*page, err error) {
+	for i, p := range pages {
+		if err := pl.Claim(p.size); err != nil {
+			return pages[:i], err
+		}
+	}
+	return pages, nil
 }
 
 // trimCaches releases what is cached in all spaces, and reports whether that was

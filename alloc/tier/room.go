@@ -36,7 +36,9 @@ func hostRoom(root fs.FS) (uint64, error) {
 		}
 		switch {
 		case parts[1] == "":
-			room = min(room, headroom(root, "sys/fs/cgroup", parts[2], "memory.max", "memory.current", "inactive_file"))
+			for _, most := range []string{"memory.max", "memory.high"} { // above the latter a process is slowed down to a stop
+				room = min(room, headroom(root, "sys/fs/cgroup", parts[2], most, "memory.current", "inactive_file"))
+			}
 		case strings.Contains(parts[1], "memory"):
 			room = min(room, headroom(root, "sys/fs/cgroup/memory", parts[2], "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"))
 		}

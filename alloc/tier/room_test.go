@@ -28,6 +28,8 @@ func TestHostRoom(t *testing.T) {
 		{"a group above", files("proc/meminfo", meminfo, "proc/self/cgroup", "0::/a/b\n",
 			"sys/fs/cgroup/a/b/memory.max", "3000\n", "sys/fs/cgroup/a/b/memory.current", "1000\n",
 			"sys/fs/cgroup/a/memory.max", "2500\n", "sys/fs/cgroup/a/memory.current", "2400\n"), 100},
+		{"slowed down before its limit", files("proc/meminfo", meminfo, "proc/self/cgroup", "0::/a\n",
+			"sys/fs/cgroup/a/memory.max", "3000\n", "sys/fs/cgroup/a/memory.high", "2000\n", "sys/fs/cgroup/a/memory.current", "1000\n"), 1000},
 		{"above its limit", files("proc/meminfo", meminfo, "proc/self/cgroup", "0::/\n",
 			"sys/fs/cgroup/memory.max", "3000\n", "sys/fs/cgroup/memory.current", "5000\n"), 0},
 		{"version 1", files("proc/meminfo", meminfo, "proc/self/cgroup", "5:cpu:/x\n4:memory:/x\n",

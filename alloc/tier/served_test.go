@@ -144,3 +144,15 @@ func TestFreeUnattached(t *testing.T) {
 		t.Errorf("%d bytes", free)
 	}
 }
+
+// TestServedCounts: each request that the host's memory serves is counted.
+func TestServedCounts(t *testing.T) {
+	r := newRig(t, 40*mib, Options{Overflow: true, Alone: never})
+	r.malloc(40 * mib)
+	for n := uint64(1); n <= 5; n++ {
+		r.free(r.malloc(20 * mib)) // the first maps, the others find it
+		if st := r.sp.Stats(); st.Overflows != n {
+			t.Errorf("after %d requests: %+v", n, st)
+		}
+	}
+}

@@ -17,13 +17,14 @@ type Space struct {
 	engine       *alloc.Allocator
 	device, host uint64
 	overflow     uint64
-	moved        Stats // what was done; the sizes are counted
-	pressed      bool  // a request would have failed since the last mark
+	spilt        uint64 // of the host's memory, what overflowed
+	moved        Stats  // what was done; the sizes are counted
+	pressed      bool   // a request would have failed since the last mark
 
 	mu   sync.Mutex
-	cold map[uint64]uint64 // sizes of blocks, by address
-	busy map[uint64]uint64
-	pins map[uint64]uint64
+	cold hints
+	busy hints
+	pins hints
 	ages map[uint64]age
 
 	quiet bool // under the allocator's lock: nobody uses the device
@@ -69,14 +70,14 @@ func (sp *Space) attached() *alloc.Allocator {
 }
 
 // block finds the live block of an address and calls f with it under the space's lock.
-func (sp *Space) block(addr uint64, f func(b alloc.Span)) bool {
+func (sp *Space) block(addr uint64, f func(b alloc.Held)) bool {
 	engine := sp.attached()
 	if engine == nil {
 		return false
 	}
 	found := false
 	engine.Placer().Look(func(pl *alloc.Placement) {
-		var b alloc.Span
+		var b alloc.Held
 		if b, found = pl.Block(addr); found {
 			sp.mu.Lock()
 			defer sp.mu.Unlock()
@@ -87,36 +88,71 @@ func (sp *Space) block(addr uint64, f func(b alloc.Span)) bool {
 }
 
 // Cold says that a block is seldom used: it goes to the host's memory before others
-// do. It reports whether there is such a block. The hint ends with the block, or at
-// the next mark after that.
+// do. It reports whether there is such a block. The hint ends with the block, or with Busy.
 func (sp *Space) Cold(addr uint64) bool {
-	return sp.block(addr, func(b alloc.Span) { put(&sp.cold, b) })
+	return sp.block(addr, func(b alloc.Held) { sp.say(b, true, true) })
 }
 
 // Busy says that a block which lives long is used much, as a parameter that is trained: it stays
-// on the device as long as anything else can go. It reports whether there is such a block. The hint ends as that of Cold.
+// on the device as long as anything else can go. It reports whether there is such a block. The hint ends with the block, or with Cold.
 func (sp *Space) Busy(addr uint64) bool {
-	return sp.block(addr, func(b alloc.Span) { put(&sp.busy, b) })
+	return sp.block(addr, func(b alloc.Held) { sp.say(b, false, true) })
 }
 
-// Pin keeps the handles of a block where they are until Unpin or, at the next mark, the
-// end of the block: other processes, libraries or network cards may know them. It
-// reports whether there is such a block.
+// Guess is Cold, or else Busy, for whoever infers it, as from what an optimizer does with a block: it
+// does nothing if Cold or Busy was called for the block.
+func (sp *Space) Guess(addr uint64, cold bool) bool {
+	return sp.block(addr, func(b alloc.Held) {
+		if !sp.cold[b.Addr].told(b) && !sp.busy[b.Addr].told(b) {
+			sp.say(b, cold, false)
+		}
+	})
+}
+
+// say notes which of both a block is. The space's lock is held.
+func (sp *Space) say(b alloc.Held, cold, told bool) {
+	of, other := &sp.busy, sp.cold
+	if cold {
+		of, other = &sp.cold, sp.busy
+	}
+	of.put(b, told)
+	delete(other, b.Addr)
+}
+
+// Pin keeps the handles of a block where they are until Unpin or the end of the
+// block: other processes, libraries or network cards may know them. It reports
+// whether there is such a block.
 func (sp *Space) Pin(addr uint64) bool {
-	return sp.block(addr, func(b alloc.Span) { put(&sp.pins, b) })
+	return sp.block(addr, func(b alloc.Held) { sp.pins.put(b, true) })
 }
 
 // Unpin ends a Pin.
 func (sp *Space) Unpin(addr uint64) {
-	sp.block(addr, func(b alloc.Span) { delete(sp.pins, b.Addr) })
+	sp.block(addr, func(b alloc.Held) { delete(sp.pins, b.Addr) })
 }
 
-func put(m *map[uint64]uint64, b alloc.Span) {
-	if *m == nil {
-		*m = map[uint64]uint64{}
-	}
-	(*m)[b.Addr] = b.Size
+// hints are what was said of blocks, by address.
+type hints map[uint64]hint
+
+type hint struct {
+	serial  uint32
+	said    bool
+	guessed bool
 }
+
+func (h *hints) put(b alloc.Held, told bool) {
+	if *h == nil {
+		*h = hints{}
+	}
+	(*h)[b.Addr] = hint{b.Serial, true, !told}
+}
+
+// of reports whether it was said of a block, and not of one that was there before.
+func (h hints) of(b alloc.Held) bool { return h[b.Addr].of(b) }
+
+func (h hint) of(b alloc.Held) bool { return h.said && h.serial == b.Serial }
+
+func (h hint) told(b alloc.Held) bool { return h.of(b) && !h.guessed }
 
 // Where says what lies behind a live block; its parts may lie in different memory. ok is
 // false if there is no such block.
@@ -126,11 +162,11 @@ func (sp *Space) Where(addr uint64) (device, host, dropped uint64, ok bool) {
 		return 0, 0, 0, false
 	}
 	engine.Placer().Look(func(pl *alloc.Placement) {
-		var b alloc.Span
+		var b alloc.Held
 		if b, ok = pl.Block(addr); !ok {
 			return
 		}
-		pl.PlaceOf(b, func(part alloc.Span, place alloc.Place) {
+		pl.PlaceOf(b.Span, func(part alloc.Span, place alloc.Place) {
 			switch place {
 			case alloc.OnDevice:
 				device += part.Size
@@ -145,10 +181,32 @@ func (sp *Space) Where(addr uint64) (device, host, dropped uint64, ok bool) {
 }
 
 // Dropped reports whether any part of the block at an address has no memory behind
-// it until Restore: it was parked without being kept, or the driver failed in a move.
+// it until Restore: it was parked without being kept.
 func (sp *Space) Dropped(addr uint64) bool {
 	_, _, dropped, _ := sp.Where(addr)
-	return dropped > 0
+	return dropped > 0 && !sp.Broken(addr)
+}
+
+// Broken reports whether the driver failed when a part of the block at an address was moved, and failed again when it was
+// to be mapped back: the bytes are there, and out of reach until a later move has mapped them.
+func (sp *Space) Broken(addr uint64) (broken bool) {
+	engine := sp.attached()
+	if engine == nil {
+		return false
+	}
+	engine.Placer().Look(func(pl *alloc.Placement) {
+		b, ok := pl.Block(addr)
+		if !ok {
+			return
+		}
+		l := &sp.store.ledger
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for p := range l.broken {
+			broken = broken || p.space == sp && !p.stray && p.addr < b.End() && b.Addr < p.addr+p.size
+		}
+	})
+	return broken
 }
 
 // Free returns how much device memory the space can still have; 0 before Attach.
@@ -182,7 +240,7 @@ func (sp *Space) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := sp.moved
-	out.Device, out.Host = sp.device, sp.host
+	out.Device, out.Host, out.Spilt = sp.device, sp.host, sp.spilt
 	for _, p := range l.pages {
 		if p.space == sp {
 			out.addPage(p)

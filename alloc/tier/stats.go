@@ -6,6 +6,7 @@ import "time"
 type Stats struct {
 	Device  uint64 // bytes of device memory
 	Host    uint64 // bytes of host memory behind addresses
+	Spilt   uint64 // of these, bytes that overflowed, and were not parked by a call
 	Kept    uint64 // bytes of host memory kept for the next move; of a space 0
 	Dropped uint64 // bytes of addresses whose memory was dropped
 	Broken  uint64 // bytes that the driver failed to map back; each later call tries again

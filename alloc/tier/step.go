@@ -41,34 +41,40 @@ func (r *rest) mark(pressed bool) bool {
 // Step marks the end of a step of the program, a moment at which nobody uses the
 // device: blocks grow older; if requests overflowed in the step, cold handles make
 // room for them; and if there was room, memory comes home within the budget, hottest
-// first. A step without anything to move calls neither Quiet nor the driver.
-func (s *Store) Step() (Report, error) {
+// first. A step without anything to move calls neither Quiet nor the driver. Live
+// memory that requests since the last mark have left out of reach is an error.
+func (s *Store) Step() (Report, error) { return s.step(true) }
+
+// Mark is Step for a moment at which others may use the device: nothing moves.
+func (s *Store) Mark() (Report, error) { return s.step(false) }
+
+func (s *Store) step(move bool) (Report, error) {
 	s.moving.Lock()
 	defer s.moving.Unlock()
 	start := s.options.Now()
 	s.sweep()
 	s.marks++
 	var r Report
-	var failed error
+	failed := s.found()
 	pressed := false
 	for _, sp := range s.Spaces() {
 		if sp.attached() == nil {
 			continue
 		}
-		p, err := sp.endStep(&r)
+		p, err := sp.endStep(&r, move)
 		pressed = pressed || p
 		failed = errors.Join(failed, err)
 	}
-	if s.rest.mark(pressed) && s.options.Budget > 0 {
+	if s.rest.mark(pressed) && s.options.Budget > 0 && move {
 		failed = errors.Join(failed, s.comeHome(&r))
 	}
 	r.Time = s.options.Now().Sub(start)
 	return r, failed
 }
 
-// endStep lets the blocks of a space grow older and makes room for what overflowed. It
-// reports whether anything did.
-func (sp *Space) endStep(r *Report) (pressed bool, err error) {
+// endStep lets the blocks of a space grow older and, if they may move, makes room for what
+// overflowed. It reports whether anything did.
+func (sp *Space) endStep(r *Report, move bool) (pressed bool, err error) {
 	s := sp.store
 	l := &s.ledger
 	l.mu.Lock()
@@ -102,12 +108,12 @@ func (sp *Space) endStep(r *Report) (pressed bool, err error) {
 		sp.use = highest{}
 	}
 	// What has come home goes again at the next overflow, not before, if a request may move it.
-	if pressed && idle+gone > 0 && (!home || s.options.Alone == nil) {
+	if move && pressed && idle+gone > 0 && (!home || s.options.Alone == nil) {
 		l.mu.Lock()
 		room := sp.overflowRoom()
 		l.mu.Unlock()
 		missing := idle + gone - min(idle+gone, s.free(sp))
-		evicted, err := sp.evict(0, min(missing, room), settled)
+		evicted, err := sp.evict(0, missing, room, settled)
 		r.add(evicted)
 		if err = withoutRoom(err); err != nil || evicted.Freed < missing && s.options.Alone == nil {
 			return pressed, err // the next step overflows again, and finds the memory there
@@ -121,7 +127,7 @@ func (sp *Space) endStep(r *Report) (pressed bool, err error) {
 
 // withoutRoom lets what had no room, on the host or on the device, stay where it is: nobody has asked for the move.
 func withoutRoom(err error) error {
-	if errors.Is(err, driver.ErrOutOfMemory) {
+	if errors.Is(err, driver.ErrOutOfMemory) && outOfReach(err) == nil {
 		return nil
 	}
 	return err
@@ -145,24 +151,39 @@ func (sp *Space) grow(pl *alloc.Placement) (idle uint64) {
 	pl.Granules(func(g *alloc.Granule) bool {
 		idle += idleIn(g)
 		for _, b := range g.Blocks {
-			if a, ok := sp.ages[b.Addr]; ok && a.size == b.Size {
+			if a, ok := sp.ages[b.Addr]; ok && a.serial == b.Serial {
 				ages[b.Addr] = a
 			} else {
 				// It has lived through this mark: its age is 1 from now on.
-				ages[b.Addr] = age{size: b.Size, since: marks - 1}
+				ages[b.Addr] = age{serial: b.Serial, since: marks - 1}
 			}
 		}
 		return true
 	})
 	sp.ages = ages
-	for _, hints := range []map[uint64]uint64{sp.cold, sp.busy, sp.pins} {
-		for addr, size := range hints {
-			if b, ok := pl.Block(addr); !ok || b.Addr != addr || b.Size != size {
-				delete(hints, addr)
+	sp.unpark(pl)
+	for _, said := range []hints{sp.cold, sp.busy, sp.pins} {
+		for addr := range said {
+			if b, ok := pl.Block(addr); !ok || b.Addr != addr || !said.of(b) {
+				delete(said, addr)
 			}
 		}
 	}
 	return idle
+}
+
+// unpark forgets of pages that they were parked once none of the blocks is left that were.
+func (sp *Space) unpark(pl *alloc.Placement) {
+	l := &sp.store.ledger
+	l.mu.Lock()
+	some := sp.host > sp.spilt
+	l.mu.Unlock()
+	if !some {
+		return
+	}
+	for _, p := range sp.pages(pl, func(g *alloc.Granule, p *page) bool { return p.parked && !p.parks(g) }) {
+		l.unpark(p)
+	}
 }
 
 // idleIn returns the bytes of a handle of the host that no block uses.
@@ -253,6 +274,7 @@ func (s *Store) comeHome(r *Report) error {
 		before := r.In
 		err := s.hold(sp, func(pl *alloc.Placement) error {
 			// In pieces, so that no more of the cache is given up than comes home in time.
+			defer pl.Unclaim()
 			for runs := range slices.Chunk(runsOf(choose(pl)), atOnce) {
 				if enough() {
 					return nil
@@ -260,7 +282,8 @@ func (s *Store) comeHome(r *Report) error {
 				if err := s.makeFree(pl, runs); err != nil {
 					return err
 				}
-				if err := s.transfer(pl, sp, runs, alloc.OnDevice, enough, r); err != nil {
+				fit, short := claim(pl, slices.Concat(runs...))
+				if err := s.transfer(pl, sp, runsOf(fit), alloc.OnDevice, enough, r); err != nil || short != nil {
 					return err
 				}
 			}

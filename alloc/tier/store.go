@@ -62,6 +62,7 @@ type Store struct {
 	stage  stage
 	marks  uint64 // steps that have ended
 	rest   rest
+	lost   *brokenError // of a request since the last mark
 
 	ledger ledger
 	spaces []*Space // under the ledger's lock
@@ -137,6 +138,14 @@ func (s *Store) SetDeviceLimit(bytes uint64) {
 	s.ledger.deviceLimit = bytes
 }
 
+// SetOverflow caps what overflows of all spaces together, beside what [Space.SetOverflow] allows each. What is parked
+// does not count.
+func (s *Store) SetOverflow(bytes uint64) {
+	s.ledger.mu.Lock()
+	defer s.ledger.mu.Unlock()
+	s.ledger.mostSpilt = bytes
+}
+
 // HostBytes returns the host memory that is taken: behind addresses, and kept for
 // the next move.
 func (s *Store) HostBytes() uint64 {
@@ -170,6 +179,13 @@ func (s *Store) Trim() uint64 {
 	return s.dropKept()
 }
 
+// Pressed reports whether a request has failed, or would have, since the last mark.
+func (s *Store) Pressed() bool {
+	s.ledger.mu.Lock()
+	defer s.ledger.mu.Unlock()
+	return slices.ContainsFunc(s.spaces, func(sp *Space) bool { return sp.pressed })
+}
+
 // Moves rises whenever a handle has moved, or a request was served with host memory: a
 // cache in front of an allocator compares it with what it was when its blocks came.
 func (s *Store) Moves() uint64 { return s.moves.Load() }
@@ -179,7 +195,7 @@ func (s *Store) Stats() Stats {
 	l := &s.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := Stats{Device: l.device + l.doomedDevice, Host: l.host, Kept: l.keptBytes + l.doomedHost}
+	out := Stats{Device: l.device + l.doomedDevice, Host: l.host, Spilt: l.spilt, Kept: l.keptBytes + l.doomedHost}
 	for _, sp := range s.spaces {
 		out.Overflows += sp.moved.Overflows
 		out.Moves += sp.moved.Moves

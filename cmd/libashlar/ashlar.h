@@ -195,6 +195,9 @@ ASHLAR_API char *ashlar_tenant_stats_json(int device, const char *name);
 ASHLAR_API int ashlar_region_enter(int device, const char *name, int *outer);
 ASHLAR_API int ashlar_region_leave(int device, int outer);
 
+/* What this thread's requests belong to now, as *outer above tells it; 0 for no region. */
+ASHLAR_API int ashlar_region_current(int device);
+
 /* Fails while memory of the region is in use. */
 ASHLAR_API int ashlar_region_delete(int device, const char *name);
 
@@ -210,8 +213,13 @@ ASHLAR_API int ashlar_restore_blocks(int device, void *const *blocks, size_t cou
 /* Says that blocks are seldom used: they leave the device before others do. */
 ASHLAR_API int ashlar_cold(int device, void *const *blocks, size_t count);
 
-/* Says that blocks which live long are used much: they leave the device after others. */
-ASHLAR_API int ashlar_busy(int device, void *const *blocks, size_t count);
+/* The same for what was inferred: blocks are seldom used, or, if cold is 0, used much and leave the
+ * device after others. What ashlar_cold() has named, and what is not of this device, is left out. */
+ASHLAR_API int ashlar_guess(int device, void *const *blocks, size_t count, int cold);
+
+/* Whether libraries, as NCCL, may have registered memory that graphs captured so far use. Once there was a capture nothing moves
+ * by itself until it was said of it that they have not. */
+ASHLAR_API int ashlar_set_registered(int registered);
 
 /* Brings home what overflowed of blocks that are about to be used again and again, as the state of an optimizer: as much as the device has
  * room for, with what is cached. If another thread has used the device since the last step nothing moves. */
@@ -224,11 +232,11 @@ ASHLAR_API int ashlar_fetch(int device, void *const *blocks, size_t count, char 
 ASHLAR_API int ashlar_hand_over(int device);
 ASHLAR_API void ashlar_take_back(int device);
 
-/* Whether there is no memory behind a block, because its region was dropped: 0 or 1; -1 if
- * it failed. */
+/* Whether there is no memory behind a block: 0, 1 if its region was dropped, 2 if a move failed and could not be
+ * undone, which later calls try again; -1 if it failed. */
 ASHLAR_API int ashlar_dropped(int device, void *block);
 
-/* A step of the program ends, a moment at which nobody uses the device: memory ages, cold
+/* A step of the program ends: memory ages, and if no other thread has used the device in this step and the 16 before, cold
  * memory makes room for what overflowed, and comes home. */
 ASHLAR_API int ashlar_step(int device, char **report);
 

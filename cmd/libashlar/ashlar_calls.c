@@ -89,7 +89,14 @@ int ashlar_step(int device, char **report) {
     CALL(ashlarGoStep(device, report, &text));
 }
 int ashlar_cold(int device, void *const *blocks, size_t count) { CALL(ashlarGoCold(device, (void *)blocks, count, &text)); }
-int ashlar_busy(int device, void *const *blocks, size_t count) { CALL(ashlarGoBusy(device, (void *)blocks, count, &text)); }
+int ashlar_guess(int device, void *const *blocks, size_t count, int cold) {
+    CALL(ashlarGoGuess(device, (void *)blocks, count, cold, &text));
+}
+int ashlar_set_registered(int registered) {
+    if (!gate_open()) return gate_refuse();
+    ashlarGoSetRegistered(registered);
+    return ASHLAR_OK;
+}
 char *ashlar_tiers_json(int device) { STRING(ashlarGoTiers(device, &text)); }
 
 int ashlar_dropped(int device, void *block) {

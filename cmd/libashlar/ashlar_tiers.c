@@ -29,6 +29,8 @@ int ashlar_region_leave(int device, int outer) {
     return ASHLAR_OK;
 }
 
+int ashlar_region_current(int device) { return (unsigned)device < FRONT_DEVICES ? thread_region(device) : 0; }
+
 int ashlar_hand_over(int device) {
     struct front *f = front_known(device);
     if (f == NULL) return 0;

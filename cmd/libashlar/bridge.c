@@ -99,7 +99,18 @@ void front_marked(int device) {
     struct front *f = front_known(device);
     if (f == NULL) return;
     lock_word(f->lock);
-    lock_handed(f->lock, (uintptr_t)pthread_self(), 0);
+    lock_marked(f->lock, (uintptr_t)pthread_self());
+    lock_unlock(f->lock);
+}
+
+void front_named(uint64_t addr) {
+    const uint32_t id = table_get(addr);
+    if (id == 0) return;
+    struct record *r = record_at(id);
+    struct front *f = front_known(r->slot);
+    if (f == NULL) return;
+    lock_word(f->lock);
+    if (r->state == RECORD_LIVE && r->addr == addr) r->again = 0;
     lock_unlock(f->lock);
 }
 

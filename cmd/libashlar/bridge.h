@@ -87,12 +87,14 @@ bool front_bind(int device, uint64_t stream, int slot);
 bool front_inside(int device, int by);
 /* Gives the streams of a slot back to the device. */
 void front_unbind(int device, int slot);
+/* Something is known of a block that must end with it: it will not be held when it is freed. */
+void front_named(uint64_t addr);
 /* The engine's word on what waits, from a call that did not come through C. */
 void front_waiting(int device, const struct reply *r);
 
 /* A step has ended: this thread alone uses the device from now on, as far as anybody knows. */
 void front_marked(int device);
-/* Whether one thread alone has used the device since, or since the start. */
+/* Whether one thread alone has used the device since, or since the start, and for some steps before. */
 bool front_alone(int device);
 /* Whether no other thread than this one has. */
 bool front_mine(int device);

@@ -52,6 +52,8 @@ func (cFront) bind(device int, stream uint64, slot int) error {
 
 func (cFront) unbind(device, slot int) { C.front_unbind(C.int(device), C.int(slot)) }
 
+func (cFront) named(addr uint64) { C.front_named(C.uint64_t(addr)) }
+
 func (cFront) marked(device int)     { C.front_marked(C.int(device)) }
 func (cFront) alone(device int) bool { return bool(C.front_alone(C.int(device))) }
 func (cFront) mine(device int) bool  { return bool(C.front_mine(C.int(device))) }

@@ -36,11 +36,13 @@ type front interface {
 	resetPeaks(device int)
 	resetSums(device int)
 	waiting(device int, w *alloc.Waiting)
+	// named says that something is known of a block that must end with it: its free is the engine's business.
+	named(addr uint64)
 	// bind has the requests of a device on a stream go to a slot.
 	bind(device int, stream uint64, slot int) error
 	// marked notes that a step has ended: this thread alone uses the device from now on, as far as anybody knows.
 	marked(device int)
-	// alone reports whether one thread alone has used the device since.
+	// alone reports whether one thread alone has used the device since, and for some steps before.
 	alone(device int) bool
 	// mine reports whether no other thread than this one has.
 	mine(device int) bool
@@ -66,6 +68,7 @@ type library struct {
 
 	recording atomic.Int64 // pools that receive allocations: graphs are being captured
 	captured  atomic.Int64 // those there ever were
+	clear     atomic.Int64 // of those, how many there were when it was said that no library has registered their memory; -1: one has
 
 	mu       sync.Mutex // guards what follows, and the making of devices
 	cfg      config
@@ -74,6 +77,8 @@ type library struct {
 	written  map[string]bool // paths of oom_snapshot that were written
 	tenants  []tenantSpec    // of ASHLAR_TENANTS
 	nextSlot int             // for a tenant
+
+	closed map[int]map[string]int64 // device -> what tenants and regions that are gone have counted
 }
 
 // historyMode says whether events are recorded.
@@ -84,7 +89,7 @@ type historyMode struct {
 
 func newLibrary(f front, lookup func(string) (string, bool)) *library {
 	o := &opener{lookup: lookup}
-	l := &library{front: f, open: o.open, written: map[string]bool{}, nextSlot: maxDevices}
+	l := &library{front: f, open: o.open, written: map[string]bool{}, nextSlot: maxDevices, closed: map[int]map[string]int64{}}
 	l.cfg, l.failed = readConfig(lookup)
 	l.readTenants(lookup)
 	if n := l.cfg.own.history; n > 0 {
@@ -369,7 +374,7 @@ func (d *device) limitAll() {
 	d.mu.Unlock()
 	var limit uint64
 	if fraction < 1 {
-		limit = uint64(fraction * float64(d.group.Driver().TotalMemory()))
+		limit = max(1, uint64(fraction*float64(d.group.Driver().TotalMemory()))) // 0 would be none
 	}
 	d.mover.store.SetDeviceLimit(limit)
 }

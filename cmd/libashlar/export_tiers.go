@@ -78,18 +78,21 @@ func ashlarGoCold(device C.int, blocks unsafe.Pointer, count C.size_t, text **C.
 	return code(lib().name(int(device), addresses(blocks, count), (*tier.Space).Cold), text)
 }
 
-//export ashlarGoBusy
-func ashlarGoBusy(device C.int, blocks unsafe.Pointer, count C.size_t, text **C.char) C.int {
-	return code(lib().name(int(device), addresses(blocks, count), (*tier.Space).Busy), text)
+//export ashlarGoGuess
+func ashlarGoGuess(device C.int, blocks unsafe.Pointer, count C.size_t, cold C.int, text **C.char) C.int {
+	return code(lib().guess(int(device), addresses(blocks, count), cold != 0), text)
 }
+
+//export ashlarGoSetRegistered
+func ashlarGoSetRegistered(registered C.int) { lib().setRegistered(registered != 0) }
 
 //export ashlarGoDropped
 func ashlarGoDropped(device C.int, addr C.uint64_t, text **C.char) C.int {
-	dropped, err := lib().isDropped(int(device), uint64(addr))
+	behind, err := lib().behind(int(device), uint64(addr))
 	if code(err, text) != codeOK {
 		return -1
 	}
-	return C.int(flag(dropped))
+	return C.int(behind)
 }
 
 //export ashlarGoStep

@@ -38,6 +38,7 @@ struct lock {
     uint64_t turns, wasted;      /* statistics */
     uintptr_t worker, giver;     /* who works alone, and who waits for it: lock_handed */
     uint64_t strangers;          /* others that came since */
+    uint32_t wary;               /* marks for which those that came before are still looked out for */
     bool both;                   /* the one that waits came after the one that works */
     _Alignas(64) _Atomic uint32_t waiters; /* threads that wait for their turn */
 };
@@ -94,8 +95,20 @@ static inline void lock_came(struct lock *l, uintptr_t me) {
         l->strangers++;
 }
 
-/* Whether only one thread has used the lock since. Called with the lock. */
-static inline bool lock_alone(const struct lock *l) { return l->strangers == 0 && !l->both; }
+/* A thread that came not long ago may have work under way that asks for nothing. */
+enum { WARY = 16 };
+
+/* A step has ended: this thread uses the lock from now on. Called with the lock. */
+static inline void lock_marked(struct lock *l, uintptr_t me) {
+    if (l->strangers != 0)
+        l->wary = WARY;
+    else if (l->wary != 0)
+        l->wary--;
+    lock_handed(l, me, 0);
+}
+
+/* Whether only one thread has used the lock since, and in the marks before. Called with the lock. */
+static inline bool lock_alone(const struct lock *l) { return l->strangers == 0 && l->wary == 0 && !l->both; }
 
 /* Whether no other thread than this one has. Called with the lock. */
 static inline bool lock_mine(const struct lock *l, uintptr_t me) {

@@ -23,6 +23,7 @@ func (*emptyFront) resetPeaks(int)              {}
 func (*emptyFront) resetSums(int)               {}
 func (*emptyFront) waiting(int, *alloc.Waiting) {}
 func (*emptyFront) unbind(int, int)             {}
+func (*emptyFront) named(uint64)                {}
 func (*emptyFront) marked(int)                  {}
 func (*emptyFront) alone(int) bool              { return false }
 func (*emptyFront) mine(int) bool               { return true }

@@ -124,7 +124,7 @@ func (d *device) notServed(e *alloc.OutOfMemoryError) string {
 		capturing = " Overflow serves nothing while a CUDA graph is captured."
 	}
 	return cmp.Or(
-		short(most, d.space.Stats().Host, "overflow allows"),
+		short(most, store.Stats().Spilt, "overflow allows"),
 		short(store.HostLimit(), taken, *d.mover.limitedBy.Load()),
 		capturing,
 		fmt.Sprintf(" Overflow did not help: the host has not given the %s that the request takes, beside %s in use.", units.Size(need), units.Size(taken)))

@@ -14,14 +14,16 @@ func (l *library) beginPool(n int, id alloc.PoolID, accept func(stream uint64) b
 	if id == (alloc.PoolID{}) {
 		return fmt.Errorf("pool %v is the default pool: captures need one of their own", id)
 	}
-	all, err := l.ofDevice(n)
-	if err != nil {
+	if _, err := l.device(n); err != nil {
 		return err
 	}
 	// Before the first slot knows of it: from here on nothing moves, and what moves
-	// now is waited for.
+	// now is waited for. Nor is there a new slot.
+	l.mu.Lock()
 	l.recording.Add(1)
 	l.captured.Add(1)
+	all, err := l.ofDevice(n)
+	l.mu.Unlock()
 	for _, d := range all {
 		err = errors.Join(err, d.beginPool(id, accept))
 	}

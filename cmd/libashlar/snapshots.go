@@ -23,12 +23,13 @@ func (l *library) snapshot(n int) (*snapshot.File, error) {
 		}
 	}
 	var states []alloc.Snapshot
-	var hostBytes uint64
+	var host, dropped uint64
 	err := l.eachDevice(func(d *device) error {
 		if n < 0 || n == d.number {
 			states = addState(states, d.alloc.Snapshot())
 			if d.space != nil {
-				hostBytes += d.space.Stats().Host
+				s := d.space.Stats()
+				host, dropped = host+s.Host, dropped+s.Dropped
 			}
 		}
 		return nil
@@ -41,8 +42,13 @@ func (l *library) snapshot(n int) (*snapshot.File, error) {
 	f := snapshot.FromEngine(states...)
 	for _, t := range f.Traces {
 		t.Settings.Fields = settingsFields(t.Settings.Conf, t.Settings.Parsed)
-		if hostBytes > 0 {
-			t.Settings.Fields = append(t.Settings.Fields, trace.Field{Name: snapshot.HostBytesKey, Value: int64(hostBytes)})
+		for _, k := range []struct {
+			name  string
+			bytes uint64
+		}{{snapshot.HostBytesKey, host}, {snapshot.DroppedBytesKey, dropped}} {
+			if k.bytes > 0 {
+				t.Settings.Fields = append(t.Settings.Fields, trace.Field{Name: k.name, Value: int64(k.bytes)})
+			}
 		}
 	}
 	return f, err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/alloc"
@@ -113,13 +114,26 @@ func nested(flat map[string]int64) map[string]any {
 	return root
 }
 
-func (l *library) statsJSON(n int) (string, error) {
+// stats returns the statistics of a device with its tenants, those that are gone included.
+func (l *library) stats(n int) (map[string]int64, error) {
 	all, err := l.ofDevice(n)
+	if err != nil {
+		return nil, err
+	}
+	return l.withClosed(n, sumStats(all)), nil
+}
+
+func (l *library) statsJSON(n int) (string, error) {
+	d, err := l.device(n)
 	if err != nil {
 		return "", err
 	}
-	doc := nested(sumStats(all))
-	doc["ashlar"] = all[0].tierStats(true)
+	flat, err := l.stats(n)
+	if err != nil {
+		return "", err
+	}
+	doc := nested(flat)
+	doc["ashlar"] = d.tierStats(true)
 	text, err := json.Marshal(doc)
 	return string(text), err
 }
@@ -138,7 +152,47 @@ func sumStats(all []*device) map[string]int64 {
 	return sum
 }
 
+// keepCounts keeps beyond the end of a tenant what it has counted, and the peaks of the device before it: they only ever rise, until
+// they are reset. The lock is held.
+func (l *library) keepCounts(n int, own, before map[string]int64) {
+	if l.closed[n] == nil {
+		l.closed[n] = map[string]int64{}
+	}
+	for key, value := range own {
+		switch {
+		case isPeak(key):
+			l.closed[n][key] = before[key]
+		case key != "max_split_size" && !strings.HasSuffix(key, ".current"):
+			l.closed[n][key] += value
+		}
+	}
+}
+
+func isPeak(key string) bool { return strings.HasSuffix(key, ".peak") }
+
+// withClosed adds what tenants that are gone have counted.
+func (l *library) withClosed(n int, sum map[string]int64) map[string]int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, value := range l.closed[n] {
+		if isPeak(key) {
+			sum[key] = max(sum[key], value)
+		} else {
+			sum[key] += value
+		}
+	}
+	return sum
+}
+
+// resetClosed forgets the peaks of tenants that are gone, or all but those.
+func (l *library) resetClosed(n int, peaks bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.closed[n], func(key string, _ int64) bool { return isPeak(key) == peaks })
+}
+
 func (l *library) resetPeaks(n int) error {
+	l.resetClosed(n, true)
 	all, err := l.ofDevice(n)
 	for _, d := range all {
 		// In this order no peak of blocks is above that of reserved memory.
@@ -149,6 +203,7 @@ func (l *library) resetPeaks(n int) error {
 }
 
 func (l *library) resetSums(n int) error {
+	l.resetClosed(n, false)
 	all, err := l.ofDevice(n)
 	for _, d := range all {
 		d.alloc.ResetAccumulatedStats()

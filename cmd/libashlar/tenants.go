@@ -107,6 +107,14 @@ func limitGroup(d *device, drv driver.Driver) error {
 	return d.group.SetLimit(d.group.Usage().Reserved + free)
 }
 
+// mayAddSlot refuses a tenant or region that would begin in the middle of a capture, and so outside of it. The caller holds the lock.
+func (l *library) mayAddSlot(what string) error {
+	if l.recording.Load() > 0 {
+		return fmt.Errorf("%s cannot be made while a CUDA graph is captured: make it before", what)
+	}
+	return nil
+}
+
 // addSlot makes a tenant, for callers that hold the lock.
 func (l *library) addSlot(of *device, name string, terms tenant.Terms) (*device, error) {
 	if l.nextSlot == maxSlots {
@@ -139,6 +147,9 @@ func (l *library) createTenant(n int, name string, terms tenant.Terms) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err := l.mayAddSlot("tenant " + name); err != nil {
+		return err
+	}
 	if d.group.Usage().Limit == tenant.Unlimited {
 		if err := limitGroup(d, d.group.Driver()); err != nil {
 			return err
@@ -182,12 +193,18 @@ func (l *library) deleteTenant(n int, name string) error {
 	}
 	l.front.mode(d.index, true)
 	d.flush(nil)
-	if err := d.close(); err != nil {
+	before, err := l.stats(n)
+	if err == nil {
+		err = d.close()
+	}
+	if err != nil {
 		d.setMode(l.frontCache())
 		return err
 	}
+	own := d.stats().Map()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.keepCounts(n, own, before)
 	l.front.unbind(n, d.index)
 	l.slots[d.index].Store(nil)
 	return nil

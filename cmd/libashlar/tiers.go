@@ -44,7 +44,7 @@ func (l *library) newMover(n int, drv driver.Driver) (*mover, error) {
 	var err error
 	m.store, err = tier.New(drv, tier.Options{
 		Quiet:      m.quiet,
-		Alone:      func() bool { return l.front.alone(n) },
+		Alone:      func() bool { return l.movesFreely() && l.front.alone(n) },
 		Overflowed: m.overflowed,
 	})
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -73,6 +73,7 @@ func (d *device) setTiers(c *config) error {
 	if d.index != d.number {
 		return nil
 	}
+	d.mover.store.SetOverflow(c.overflow())
 	return d.mover.setHostLimit(&c.own)
 }
 
@@ -128,6 +129,22 @@ func (m *mover) capturing(slots []*device) error {
 	return nil
 }
 
+// setRegistered notes whether libraries may have registered memory that the graphs captured so far use.
+func (l *library) setRegistered(registered bool) {
+	if registered {
+		l.clear.Store(-1)
+	} else {
+		l.clear.Store(l.captured.Load())
+	}
+}
+
+// movesFreely reports whether memory may move without being asked for. NCCL registers the buffers of captured collectives: until it is
+// said of each graph that nobody has registered what it uses, nothing moves.
+func (l *library) movesFreely() bool {
+	n := l.captured.Load()
+	return n == 0 || n == l.clear.Load()
+}
+
 // errNoTiers is why nothing can be moved.
 var errNoTiers = errors.New("memory cannot be moved here: it needs a driver that maps the host's memory, expandable_segments:True, " +
 	"tiers:True and no ASHLAR_TENANTS_HOLD")
@@ -151,7 +168,11 @@ const regionPage = 120 << 20
 // settingsOf returns the settings of the engine of a tenant or region.
 func (l *library) settingsOf(name string) settings.Settings {
 	s := l.cfg.engine
-	if strings.HasPrefix(name, regionPrefix) && s.ExpandableSegments {
+	if !strings.HasPrefix(name, regionPrefix) {
+		return s
+	}
+	s.PerProcessMemoryFraction = 1 // the store limits all regions together
+	if s.ExpandableSegments {
 		s.LargeSegmentSize = cmp.Or(l.cfg.own.regionPage, regionPage)
 	}
 	return s
@@ -170,6 +191,9 @@ func (l *library) enterRegion(n int, name string) (slot int, err error) {
 	defer l.mu.Unlock()
 	d, err := l.tenantOf(n, regionPrefix+name)
 	if err != nil {
+		if err := l.mayAddSlot("region " + name); err != nil {
+			return 0, err
+		}
 		if d, err = l.addSlot(first, regionPrefix+name, tenant.Terms{}); err != nil {
 			return 0, err
 		}
@@ -276,6 +300,7 @@ func (l *library) moveBlocks(n int, blocks []uint64, out bool) (sum tier.Report,
 			r, err = s.d.space.ParkBlocks(s.blocks)
 		} else {
 			r, err = l.intoRoom(n, func() (tier.Report, error) { return s.d.space.RestoreBlocks(s.blocks) })
+			s.d.dropped.Store(s.d.dropped.Load() && s.d.space.Stats().Dropped > 0)
 		}
 		s.d.reportWaiting()
 		sum = addReports(sum, r)
@@ -300,7 +325,7 @@ type slotBlocks struct {
 	blocks []uint64
 }
 
-// bySlot sorts blocks by the slots that have them.
+// bySlot sorts blocks by the slots that have them. The error is an *[unknownError] if some are nobody's; the others are returned.
 func (l *library) bySlot(n int, blocks []uint64) ([]slotBlocks, error) {
 	if _, err := l.movable(n); err != nil {
 		return nil, err
@@ -316,11 +341,22 @@ func (l *library) bySlot(n int, blocks []uint64) ([]slotBlocks, error) {
 	for _, addr := range blocks {
 		i := slices.IndexFunc(all, func(d *device) bool { return d.has(addr) })
 		if i < 0 {
-			return nil, fmt.Errorf("there is no block at %#x on device %d", addr, n)
+			err = &unknownError{addr, n}
+			continue
 		}
 		by[i].blocks = append(by[i].blocks, addr)
 	}
-	return slices.DeleteFunc(by, func(s slotBlocks) bool { return len(s.blocks) == 0 }), nil
+	return slices.DeleteFunc(by, func(s slotBlocks) bool { return len(s.blocks) == 0 }), err
+}
+
+// unknownError names a block that no allocator of a device has, as one that a library has from the driver.
+type unknownError struct {
+	addr   uint64
+	device int
+}
+
+func (e *unknownError) Error() string {
+	return fmt.Sprintf("there is no block at %#x on device %d", e.addr, e.device)
 }
 
 // has reports whether the slot has a block at the address.
@@ -332,33 +368,58 @@ func (d *device) has(addr uint64) bool {
 	return ok
 }
 
-// name says of blocks that they are seldom used, or much.
+// name says of blocks that they are seldom used, or much. Those that are nobody's are an error in the end.
 func (l *library) name(n int, blocks []uint64, as func(*tier.Space, uint64) bool) error {
 	by, err := l.bySlot(n, blocks)
 	for _, s := range by {
 		for _, addr := range s.blocks {
+			l.front.named(addr) // before it can be freed and handed out again
 			as(s.d.space, addr)
 		}
 	}
 	return err
 }
 
-// dropped reports whether there is no memory behind a block.
-func (l *library) isDropped(n int, addr uint64) (bool, error) {
-	by, err := l.bySlot(n, []uint64{addr})
-	if err != nil {
-		return false, err
+// guess is name for what was inferred: it leaves out what is nobody's, and what the job has named itself.
+func (l *library) guess(n int, blocks []uint64, cold bool) error {
+	err := l.name(n, blocks, func(s *tier.Space, addr uint64) bool { return s.Guess(addr, cold) })
+	if errors.As(err, new(*unknownError)) {
+		return nil
 	}
-	return by[0].d.space.Dropped(addr), nil
+	return err
+}
+
+// What lies behind a block, as ashlar_dropped tells it.
+const (
+	behindMemory = iota
+	behindNothing
+	behindBroken // what a later move has to map again
+)
+
+// behind reports whether there is memory behind a block.
+func (l *library) behind(n int, addr uint64) (int, error) {
+	by, err := l.bySlot(n, []uint64{addr})
+	switch {
+	case err != nil:
+		return 0, err
+	case by[0].d.space.Dropped(addr):
+		return behindNothing, nil
+	case by[0].d.space.Broken(addr):
+		return behindBroken, nil
+	}
+	return behindMemory, nil
 }
 
 // fetch brings what overflowed of blocks home, as far as there is room, if this thread has the device for itself.
 func (l *library) fetch(n int, blocks []uint64) (sum tier.Report, err error) {
 	d, err := l.device(n)
-	if err != nil || d.mover == nil || d.mover.store.HostInUse() == 0 || !l.front.mine(n) {
+	if err != nil || d.mover == nil || d.mover.store.HostInUse() == 0 || !l.movesFreely() || !l.front.mine(n) {
 		return sum, err
 	}
 	by, err := l.bySlot(n, blocks)
+	if errors.As(err, new(*unknownError)) {
+		err = nil
+	}
 	for _, s := range by {
 		r, failed := s.d.space.Fetch(s.blocks)
 		s.d.reportWaiting()
@@ -367,20 +428,42 @@ func (l *library) fetch(n int, blocks []uint64) (sum tier.Report, err error) {
 	return sum, err
 }
 
-// step marks the end of a step of the program. Without tiers there is nothing to do.
+// step marks the end of a step of the program. Without tiers there is nothing to do. Memory moves if this thread has the device
+// for itself: others may begin work at any time, also while it holds Python's lock, since PyTorch's operators run without.
 func (l *library) step(n int) (tier.Report, error) {
 	d, err := l.device(n)
 	if err != nil || d.mover == nil {
 		return tier.Report{}, err
 	}
-	r, err := d.mover.store.Step()
+	store := d.mover.store
+	if l.recording.Load() == 0 && (store.Pressed() || store.HostInUse() > 0) {
+		if err := l.renew(n); err != nil {
+			return tier.Report{}, err
+		}
+	}
+	mark := store.Mark
+	if l.movesFreely() && l.front.mine(n) {
+		mark = store.Step
+	}
+	r, err := mark()
 	l.front.marked(n)
 	return r, err
+}
+
+// renew empties the fronts of a device, and lets them hold nothing that is out: what they hand out again looks to the engine as old as
+// what was freed. That matters where memory moves by its age.
+func (l *library) renew(n int) error {
+	slots, err := l.ofDevice(n)
+	for _, d := range slots {
+		err = errors.Join(err, d.withFrontOff(l.frontCache(), func() error { return nil }))
+	}
+	return err
 }
 
 // pin keeps a block where it is: somebody outside of the process may know its memory.
 func (d *device) pin(addr uint64) {
 	if d.space != nil {
+		d.lib.front.named(addr)
 		d.space.Pin(addr)
 	}
 }

@@ -364,7 +364,7 @@ class Optimizer:
             hook(self, (), {})
         for p in self.param_groups[0]["params"]:
             if p not in self.state:
-                self.state[p] = {"exp_avg": Tensor(p.block[1]), "step": 1}
+                self.state[p] = {"exp_avg": Tensor(p.block[1], p.device.index), "step": 1}
         for hook in list(_after):
             hook(self, (), {})
 

@@ -16,8 +16,8 @@
     X(snapshot_pickle) X(snapshot_json) X(set_oom_observer) X(string_free) X(force_gc)             \
     X(front_counters_json) X(version) X(tenant_set_limit) X(tenant_create) X(tenant_resize)        \
     X(tenant_delete) X(tenant_bind_stream) X(tenant_stats_json) X(region_enter) X(region_leave)    \
-    X(region_delete) X(park) X(restore) X(park_blocks) X(restore_blocks) X(cold) X(fetch)          \
-    X(dropped) X(step) X(tiers_json)
+    X(region_delete) X(park) X(restore) X(park_blocks) X(restore_blocks) X(cold) X(guess) X(fetch) \
+    X(set_registered) X(region_current) X(dropped) X(step) X(tiers_json)
 
 #define FIELD(name) __typeof__(&ashlar_##name) name;
 static struct {

@@ -70,6 +70,12 @@ static bool tiers(const char *op, const char *line) {
         moved(c, report);
     } else if (strcmp(op, "cold") == 0) {
         code(lib.cold((int)device, block, 1));
+    } else if (strcmp(op, "guess") == 0) { /* slot device cold */
+        code(lib.guess((int)device, block, 1, (int)number));
+    } else if (strcmp(op, "registered") == 0) {
+        code(lib.set_registered(atoi(name)));
+    } else if (strcmp(op, "inside") == 0) { /* - device */
+        printf("%s\n", lib.region_current((int)device) != 0 ? "yes" : "no");
     } else if (strcmp(op, "fetch") == 0) { /* slot device */
         const int c = lib.fetch((int)device, block, 1, &report);
         moved(c, report);
