@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/guard"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/plan"
 	"github.com/ashlar-mem/ashlar/internal/plan/cards"
@@ -29,6 +30,9 @@ func (o *planOptions) question(ctx context.Context, std stdio, file string) (pla
 	if file == "" {
 		if file = r.Model; file == "" {
 			return q, r, file, fmt.Errorf("plan needs a CONFIG: %s names no model", o.trainer)
+		}
+		if err := guard.Check(file); err != nil {
+			return q, r, file, failure{err}
 		}
 	}
 	if file == "-" {

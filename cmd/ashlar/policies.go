@@ -18,6 +18,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/policies"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/gpu"
+	"github.com/ashlar-mem/ashlar/internal/guard"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/policy/placement"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
@@ -269,15 +270,20 @@ func readAccesses(std stdio, file string, r *run.Checked) ([]policies.Access, er
 	return all, nil
 }
 
+// maxCosts is far above any document of ashlar gpu bench.
+const maxCosts = 16 // MiB
+
 // readCosts reads --costs: a document of ashlar gpu bench --json.
 func readCosts(std stdio, file string) (*policies.Costs, error) {
-	f, err := openFor(std, file, "--costs")
-	if err != nil {
+	if err := std.agent.mayRead(file); err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	data, err := guard.ReadFile(file, maxCosts, "document of ashlar gpu bench --json")
+	if err != nil {
+		return nil, fmt.Errorf("--costs: %w", err)
+	}
 	var b gpu.Bench
-	if err := json.NewDecoder(f).Decode(&b); err != nil {
+	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&b); err != nil {
 		return nil, fmt.Errorf("--costs %s: it is no document of ashlar gpu bench --json: %w", file, err)
 	}
 	// There and back, of the largest size.

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ashlar-mem/ashlar/internal/answer"
+	"github.com/ashlar-mem/ashlar/internal/guard"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/present/html"
 	"github.com/ashlar-mem/ashlar/internal/view"
@@ -80,20 +80,20 @@ func (o *reportOptions) writeInteractive(ctx context.Context, std stdio, file st
 	return printAnswer(std, true, about, nil)
 }
 
+// maxHeld is more than a browser opens.
+const maxHeld = 4096 // MiB
+
 // readWhole reads a file and keeps its bytes. It has to be a snapshot that can be
 // read: whoever opens the page cannot do anything about it.
 func (o *reportOptions) readWhole(ctx context.Context, std stdio, file string) (*input.Input, []byte, error) {
 	if o.hidden.on {
 		return o.hidden.read(ctx, std, file)
 	}
-	var data []byte
-	var err error
+	var kept bytes.Buffer // what was read of standard input, which may never end
 	if file == "-" {
-		data, err = io.ReadAll(std.in)
-		std.in = bytes.NewReader(data)
-	}
-	if err != nil {
-		return nil, nil, failed(ctx, err)
+		std.in = io.TeeReader(std.in, &kept)
+	} else if err := guard.Check(file); err != nil { // it is read twice
+		return nil, nil, failure{fmt.Errorf("%w: give a pipe as standard input, with -", err)}
 	}
 	in, err := readInput(ctx, std, file)
 	if err != nil {
@@ -102,10 +102,12 @@ func (o *reportOptions) readWhole(ctx context.Context, std stdio, file string) (
 	if in.Kind != input.Snapshot {
 		return nil, nil, failure{fmt.Errorf("%s is %s: --interactive needs a memory snapshot; without it the report takes this file", in.Name, in.Kind.Words())}
 	}
-	if data == nil {
-		if data, err = os.ReadFile(file); err != nil {
-			return nil, nil, failure{err}
-		}
+	if file == "-" {
+		return in, kept.Bytes(), nil
+	}
+	data, err := guard.ReadRegular(file, maxHeld, "snapshot for a page")
+	if err != nil {
+		return nil, nil, failure{err}
 	}
 	return in, data, nil
 }

@@ -30,6 +30,9 @@ type rough struct {
 	ofPasses             []string // what was assumed about the passes alone
 }
 
+// mostTensors is how many tensors a rough plan has at most: each takes some 2 KB with its gradient and state.
+const mostTensors = 1 << 16
+
 func newRough(ctx context.Context, q Question) (*rough, error) {
 	c := *q.Checkpoint
 	if q.Settings == (settings.Settings{}) {
@@ -48,6 +51,13 @@ func newRough(ctx context.Context, q Question) (*rough, error) {
 		}
 		c.Parts = slices.Clone(c.Parts)
 		c.Parts[0].Tensors = q.Weights.tensors
+	}
+	tensors := 0
+	for i := range c.Parts {
+		tensors += len(c.Parts[i].Tensors)
+	}
+	if tensors > mostTensors {
+		return nil, problem.New("%s has %d tensors: of a model that no family here describes at most %d are planned; %s measures it", c.Class, tensors, mostTensors, Exactly)
 	}
 	own, err := r.read()
 	if err != nil {
@@ -135,7 +145,11 @@ func (r *rough) add(ctx context.Context, p *checkpoint.Part, own bool) error {
 		part.Source = "index"
 		name, size := indexType(p)
 		weights = []hf.Weight{{Tensor: safetensors.New(prefixed(p.Name, "weights"), name, int64(p.Bytes/size))}}
-		r.assumed = append(r.assumed, fmt.Sprintf("weights of %s: %s in all, from the index; their shapes are not known", p.Class, units.Size(p.Bytes)))
+		said := fmt.Sprintf("weights of %s: %s in all, from the index; their shapes are not known", p.Class, units.Size(p.Bytes))
+		if p.Damaged != nil {
+			said += ": " + p.Damaged.Error()
+		}
+		r.assumed = append(r.assumed, said)
 		if p.Quantised() {
 			weights[0].Role = hf.Kept
 		}

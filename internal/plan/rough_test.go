@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/checkpoint"
@@ -181,6 +182,14 @@ func residentOf(l *ledger.Ledger, k ledger.Kind) int64 {
 		}
 	}
 	return n
+}
+
+// TestRoughTensors: so many tensors that the plan would take more memory than it may are refused.
+func TestRoughTensors(t *testing.T) {
+	many := checkpoint.Checkpoint{Class: "Odd", Parts: []checkpoint.Part{{Class: "Odd", Tensors: make([]safetensors.Tensor, mostTensors+1)}}}
+	if _, err := AskRough(t.Context(), Question{Checkpoint: &many}); err == nil || !strings.Contains(err.Error(), "at most 65536") {
+		t.Error(err)
+	}
 }
 
 // Tensors of any shape and type are planned, however they are trained.

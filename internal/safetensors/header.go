@@ -1,6 +1,7 @@
 package safetensors
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"encoding/json"
@@ -12,17 +13,41 @@ import (
 )
 
 // maxHeader is the limit of the format's own library. maxDims is far above any
-// tensor.
+// tensor, maxTensors above any model: those of a trillion parameters in thousands of experts have some 100,000.
 const (
 	maxHeader = 100_000_000
 	maxDims   = 64
+
+	maxTensors = 1 << 18
 )
+
+var errTensors = fmt.Errorf("more than %d tensors", maxTensors)
 
 // entry is a tensor in a header.
 type entry struct {
-	DType   *string   `json:"dtype"`
-	Shape   *[]int64  `json:"shape"`
-	Offsets *[]uint64 `json:"data_offsets"`
+	DType   *string  `json:"dtype"`
+	Shape   *dims    `json:"shape"`
+	Offsets *offsets `json:"data_offsets"`
+}
+
+// dims are a shape, offsets where data begins and ends. They are counted before they are read.
+type (
+	dims    []int64
+	offsets []uint64
+)
+
+func (d *dims) UnmarshalJSON(text []byte) error {
+	if n := 1 + bytes.Count(text, []byte{','}); n > maxDims {
+		return fmt.Errorf("%d dimensions", n)
+	}
+	return json.Unmarshal(text, (*[]int64)(d))
+}
+
+func (o *offsets) UnmarshalJSON(text []byte) error {
+	if bytes.Count(text, []byte{','}) != 1 {
+		return errors.New("there must be two data_offsets")
+	}
+	return json.Unmarshal(text, (*[]uint64)(o))
 }
 
 // placed is a tensor with the place of its data.
@@ -38,22 +63,56 @@ func Read(r io.Reader, size int64) ([]Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	var raw map[string]json.RawMessage
-	if err := json.Unmarshal(header, &raw); err != nil {
-		return nil, fmt.Errorf("the header is not a JSON object: %s", oneLine(err))
+	list, err := parseHeader(header)
+	if err != nil {
+		return nil, err
 	}
-	list := make([]placed, 0, len(raw))
-	for name, value := range raw {
+	return place(list, data)
+}
+
+// parseHeader reads the tensors of a header, one at a time.
+func parseHeader(header []byte) (list []placed, err error) {
+	if !json.Valid(header) {
+		return nil, fmt.Errorf("the header is not a JSON object: %s", oneLine(json.Unmarshal(header, &struct{}{})))
+	}
+	err = members(header, func(name string, value json.RawMessage) error {
 		if name == metadataKey {
-			continue
+			return nil
+		}
+		if len(list) == maxTensors {
+			return errTensors
 		}
 		p, err := parse(name, value)
 		if err != nil {
-			return nil, fmt.Errorf("tensor %q: %s", short(name), oneLine(err))
+			return fmt.Errorf("tensor %q: %s", short(name), oneLine(err))
 		}
 		list = append(list, p)
+		return nil
+	})
+	return list, err
+}
+
+// members calls f for the members of a JSON object, which is valid, until it returns an error. A map of them would take many
+// times the memory of a text that has millions.
+func members(object []byte, f func(name string, value json.RawMessage) error) error {
+	in := json.NewDecoder(bytes.NewReader(object))
+	if _, err := in.Token(); err != nil { // the brace
+		return err
 	}
-	return place(list, data)
+	for in.More() {
+		name, err := in.Token()
+		if err != nil {
+			return err
+		}
+		var value json.RawMessage
+		if err := in.Decode(&value); err != nil {
+			return err
+		}
+		if err := f(name.(string), value); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readHeader returns the header and the length of the data after it.
@@ -95,12 +154,6 @@ func parse(name string, raw json.RawMessage) (placed, error) {
 	}
 	if e.DType == nil || e.Shape == nil || e.Offsets == nil {
 		return placed{}, errors.New("dtype, shape or data_offsets is missing")
-	}
-	if len(*e.Shape) > maxDims {
-		return placed{}, fmt.Errorf("%d dimensions", len(*e.Shape))
-	}
-	if len(*e.Offsets) != 2 {
-		return placed{}, fmt.Errorf("%d data_offsets, there must be two", len(*e.Offsets))
 	}
 	begin, end := (*e.Offsets)[0], (*e.Offsets)[1]
 	want, err := size(*e.DType, *e.Shape)

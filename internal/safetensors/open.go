@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/ashlar-mem/ashlar/internal/guard"
 )
 
 // The names that libraries give the files of a checkpoint: transformers the first,
@@ -19,7 +21,7 @@ var stems = []string{"model", "diffusion_pytorch_model"}
 const (
 	ending   = ".safetensors"
 	indexEnd = ".safetensors.index.json"
-	maxIndex = 256 << 20
+	maxIndex = 64 << 20
 )
 
 // Open reads the tensors of a .safetensors file, of an index, or of a folder
@@ -31,7 +33,8 @@ func Open(path string) ([]Tensor, error) {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	case info.IsDir():
 		return openFolder(path)
-	case strings.HasSuffix(path, ".index.json"):
+	}
+	if strings.HasSuffix(path, ".index.json") { // which may be a pipe, as its name was given
 		return openIndex(path)
 	}
 	return openFile(path)
@@ -41,6 +44,9 @@ func Open(path string) ([]Tensor, error) {
 // checkpoint saved twice. A variant is taken where there is nothing else.
 func openFolder(dir string) ([]Tensor, error) {
 	index, single := find(dir)
+	if err := guard.Check(index); err != nil { // of a single file openFile says it
+		return nil, err
+	}
 	switch {
 	case index != "":
 		return openIndex(index)
@@ -98,8 +104,8 @@ func Total(dir string) uint64 {
 	if index == "" {
 		return 0
 	}
-	data, err := os.ReadFile(index)
-	if err != nil || len(data) > maxIndex {
+	data, err := guard.ReadRegular(index, maxIndex>>20, "index")
+	if err != nil {
 		return 0
 	}
 	var said struct {
@@ -119,7 +125,7 @@ func exists(path string) bool {
 }
 
 func openFile(path string) ([]Tensor, error) {
-	f, err := os.Open(path)
+	f, err := guard.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
@@ -141,17 +147,16 @@ func openFile(path string) ([]Tensor, error) {
 // openIndex reads all shards that an index names and checks that they hold
 // what it says.
 func openIndex(path string) ([]Tensor, error) {
-	where, err := readIndex(path)
+	data, err := guard.ReadFile(path, maxIndex>>20, "index")
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	where, err := parseIndex(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	var shards []string
-	for _, file := range where {
-		if !slices.Contains(shards, file) {
-			shards = append(shards, file)
-		}
-	}
-	slices.Sort(shards)
+	shards := slices.Sorted(maps.Values(where))
+	shards = slices.Compact(shards)
 	var out []Tensor
 	found := map[string]string{}
 	for _, shard := range shards {
@@ -178,26 +183,10 @@ func openIndex(path string) ([]Tensor, error) {
 	return out, nil
 }
 
-// readIndex returns which file holds each tensor.
-func readIndex(path string) (map[string]string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxIndex+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > maxIndex {
-		return nil, fmt.Errorf("more than %d MiB: not an index", maxIndex>>20)
-	}
-	return parseIndex(data)
-}
-
+// parseIndex returns which file holds each tensor.
 func parseIndex(data []byte) (map[string]string, error) {
 	var index struct {
-		Where map[string]string `json:"weight_map"`
+		Where weightMap `json:"weight_map"`
 	}
 	if err := json.Unmarshal(data, &index); err != nil {
 		return nil, fmt.Errorf("not an index: %s", oneLine(err))
@@ -213,6 +202,26 @@ func parseIndex(data []byte) (map[string]string, error) {
 		}
 	}
 	return index.Where, nil
+}
+
+// weightMap is the file of each tensor.
+type weightMap map[string]string
+
+func (w *weightMap) UnmarshalJSON(text []byte) error {
+	if text[0] != '{' {
+		return errors.New("weight_map is not an object")
+	}
+	*w = weightMap{}
+	return members(text, func(name string, value json.RawMessage) error {
+		var file string
+		if err := json.Unmarshal(value, &file); err != nil {
+			return err
+		}
+		if (*w)[name] = file; len(*w) > maxTensors {
+			return errTensors
+		}
+		return nil
+	})
 }
 
 func sorted(m map[string]string) []string {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -46,6 +47,54 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestReadBounds: what a header or an index makes the reader allocate has a bound, however its bytes are spent.
+func TestReadBounds(t *testing.T) {
+	var many strings.Builder
+	many.WriteString(`{"0":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}`)
+	for i := range maxTensors {
+		fmt.Fprintf(&many, `,"%d":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}`, i+1)
+	}
+	many.WriteString("}")
+	for _, x := range []struct {
+		header, want string
+		most         uint64
+	}{
+		{many.String(), "more than 262144 tensors", 400 << 20},
+		{`{"w":{"dtype":"F32","shape":[` + strings.Repeat("1,", 8_000_000) + `1],"data_offsets":[0,4]}}`, "8000001 dimensions", 100 << 20},
+		{`{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4` + strings.Repeat(",4", 8_000_000) + `]}}`, "two data_offsets", 100 << 20},
+	} {
+		file := encode(x.header, 4)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := Read(bytes.NewReader(file), int64(len(file)))
+		runtime.ReadMemStats(&after)
+		if err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%v, want %q", err, x.want)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; took > x.most {
+			t.Errorf("%s: %d MiB were allocated for a header of %d", x.want, took>>20, len(file)>>20)
+		}
+	}
+}
+
+func TestIndexBounds(t *testing.T) {
+	var many strings.Builder
+	for i := range 3_000_000 {
+		fmt.Fprintf(&many, `,"%x":"a"`, i)
+	}
+	index := []byte(`{"weight_map":{` + many.String()[1:] + "}}")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := parseIndex(index)
+	runtime.ReadMemStats(&after)
+	if err == nil || !strings.Contains(err.Error(), "more than 262144 tensors") {
+		t.Errorf("%v", err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 300<<20 {
+		t.Errorf("%d MiB were allocated for an index of %d", took>>20, len(index)>>20)
+	}
+}
+
 func TestReadErrors(t *testing.T) {
 	entry := func(body string) string { return `{"w":{` + body + `}}` }
 	for _, c := range []struct {
@@ -61,7 +110,7 @@ func TestReadErrors(t *testing.T) {
 		{encode(`{"w":`, 0), "not a JSON object"},
 		{encode(entry(`"dtype":"F32","shape":[1]`), 4), `tensor "w": dtype, shape or data_offsets is missing`},
 		{encode(`{"w":null}`, 0), "is missing"},
-		{encode(entry(`"dtype":"F32","shape":[1],"data_offsets":[0]`), 4), "1 data_offsets"},
+		{encode(entry(`"dtype":"F32","shape":[1],"data_offsets":[0]`), 4), "there must be two data_offsets"},
 		{encode(entry(`"dtype":"F32","shape":[1],"data_offsets":[0,8]`), 8), "do not fit F32 [1], which is 4 bytes"},
 		{encode(entry(`"dtype":"F32","shape":[1],"data_offsets":[4,0]`), 8), "do not fit"},
 		{encode(entry(`"dtype":"F32","shape":[-1],"data_offsets":[0,4]`), 4), "negative dimension"},

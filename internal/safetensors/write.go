@@ -47,13 +47,13 @@ func Layout(tensors []Tensor) (header []byte, order []int, err error) {
 	at := uint64(0)
 	for n, i := range order {
 		t := &tensors[i]
-		shape, offsets := append([]int64{}, t.Shape...), []uint64{at, at + t.Bytes}
+		shape, data := append(dims{}, t.Shape...), offsets{at, at + t.Bytes}
 		at += t.Bytes
 		name, err := json.Marshal(t.Name)
 		if err != nil {
 			return nil, nil, err
 		}
-		value, err := json.Marshal(entry{&t.DType, &shape, &offsets})
+		value, err := json.Marshal(entry{&t.DType, &shape, &data})
 		if err != nil {
 			return nil, nil, err
 		}

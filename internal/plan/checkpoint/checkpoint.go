@@ -11,6 +11,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/guard"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/safetensors"
 )
@@ -31,6 +32,7 @@ type Part struct {
 	// size, from an index.
 	Tensors []safetensors.Tensor
 	Bytes   uint64
+	Damaged error // why files that are there were not read, if Bytes is from an index
 	// Denoiser: it is what diffusers' scripts train; the rest of a pipeline is
 	// frozen.
 	Denoiser bool
@@ -116,14 +118,7 @@ func New(e *model.UnknownError) *Checkpoint {
 }
 
 func readConfig(path string) (map[string]json.RawMessage, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("model config: %w", err)
-	}
-	if info.Size() > maxFile {
-		return nil, fmt.Errorf("%s: more than %d MiB: this is no config", path, maxFile>>20)
-	}
-	data, err := os.ReadFile(path)
+	data, err := guard.ReadRegular(path, maxFile>>20, "config")
 	if err != nil {
 		return nil, fmt.Errorf("model config: %w", err)
 	}
@@ -146,10 +141,18 @@ func openPart(dir string, config map[string]json.RawMessage) (Part, error) {
 		p.Tensors = tensors
 		return p, nil
 	}
-	p.Bytes = safetensors.Total(dir)
-	if p.Bytes == 0 && !errors.Is(err, fs.ErrNotExist) {
+	var refused *guard.RefusedError
+	if errors.As(err, &refused) {
 		return p, err
 	}
+	p.Bytes = safetensors.Total(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, nil
+	}
+	if p.Bytes == 0 {
+		return p, err
+	}
+	p.Damaged = err
 	return p, nil
 }
 

@@ -46,6 +46,34 @@ func TestOpenModel(t *testing.T) {
 	}
 }
 
+// TestOpenIndex: files that are not there, and damaged ones, leave the size in their index; of damaged ones it is told why.
+func TestOpenIndex(t *testing.T) {
+	const index = "model.safetensors.index.json"
+	for _, x := range []struct{ index, shard, damaged string }{
+		{`{"metadata":{"total_size":4},"weight_map":{"w":"one.safetensors"}}`, "", ""},
+		{`{"metadata":{"total_size":4},"weight_map":{"w":"one.safetensors"}}`, "version https://git-lfs.github.com/spec/v1", "git lfs pull"},
+		{`{"metadata":{"total_size":4},"weight_map":{"w":"one.safetensors"}}`, "\x10\x00", "cut off"},
+		{`{"metadata":{"total_size":4},"weight_map":{"w":"../one.safetensors"}}`, "", "not the name of a file beside the index"},
+		{`{"metadata":{"total_size":4},"weight_map":[]}`, "", "not an object"},
+	} {
+		dir := folder(t, map[string]string{configName: `{"model_type":"odd"}`, index: x.index})
+		if x.shard != "" {
+			if err := os.WriteFile(filepath.Join(dir, "one.safetensors"), []byte(x.shard), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c, err := Open(dir)
+		if err != nil {
+			t.Errorf("%s %q: %v", x.index, x.shard, err)
+			continue
+		}
+		p := &c.Parts[0]
+		if p.Bytes != 4 || p.Damaged == nil != (x.damaged == "") || p.Damaged != nil && !strings.Contains(p.Damaged.Error(), x.damaged) {
+			t.Errorf("%s %q: %+v", x.index, x.shard, p)
+		}
+	}
+}
+
 func TestOpenPipeline(t *testing.T) {
 	dir := folder(t, map[string]string{
 		pipelineIndex: `{"_class_name":"MyPipeline","unet":["diffusers","UNet2DConditionModel"],"scheduler":["diffusers","DDIMScheduler"],` +

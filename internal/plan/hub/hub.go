@@ -1,11 +1,14 @@
 package hub
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/ashlar-mem/ashlar/internal/guard"
 )
 
 // name is what a model may be called: an owner and a name, or a name alone for
@@ -48,8 +51,8 @@ func Find(model string, caches []string) (string, error) {
 	repo, revision, _ := strings.Cut(model, "@")
 	folder := "models--" + strings.ReplaceAll(repo, "/", "--")
 	for _, c := range caches {
-		if dir := snapshot(filepath.Join(c, folder), revision); dir != "" {
-			return dir, nil
+		if dir, err := snapshot(filepath.Join(c, folder), revision); dir != "" || err != nil {
+			return dir, err
 		}
 	}
 	command := "hf download " + repo
@@ -60,39 +63,47 @@ func Find(model string, caches []string) (string, error) {
 		model, strings.Join(caches, ", "), command)
 }
 
+// maxRef is far above any name of a revision.
+const maxRef = 1 // MiB
+
 // snapshot returns the snapshot of a revision, of main if it is empty, or of the
 // only one there is.
-func snapshot(repo, revision string) string {
+func snapshot(repo, revision string) (string, error) {
 	ref := revision
 	if ref == "" {
 		ref = "main"
 	}
 	hash := revision
-	if text, err := os.ReadFile(filepath.Join(repo, "refs", filepath.FromSlash(ref))); err == nil {
+	text, err := guard.ReadRegular(filepath.Join(repo, "refs", filepath.FromSlash(ref)), maxRef, "revision")
+	var refused *guard.RefusedError
+	switch {
+	case errors.As(err, &refused):
+		return "", err
+	case err == nil:
 		hash = strings.TrimSpace(string(text))
 	}
 	if hash != "" && filepath.IsLocal(hash) {
 		if dir := filepath.Join(repo, "snapshots", hash); hasConfig(dir) {
-			return dir
+			return dir, nil
 		}
 	}
 	if revision != "" {
-		return ""
+		return "", nil
 	}
 	found := ""
 	all, err := os.ReadDir(filepath.Join(repo, "snapshots"))
 	if err != nil {
-		return ""
+		return "", nil
 	}
 	for _, e := range all {
 		if dir := filepath.Join(repo, "snapshots", e.Name()); hasConfig(dir) {
 			if found != "" {
-				return ""
+				return "", nil
 			}
 			found = dir
 		}
 	}
-	return found
+	return found, nil
 }
 
 // hasConfig reports whether a folder is that of a model, or of a pipeline of

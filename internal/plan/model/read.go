@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/guard"
 	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 )
 
@@ -30,10 +31,11 @@ func WithHead(name string) Option {
 
 // Open reads a config.json, or the one in a folder.
 func Open(path string, opts ...Option) (*Model, error) {
+	open := os.Open
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		path = filepath.Join(path, "config.json")
+		path, open = filepath.Join(path, "config.json"), guard.Open
 	}
-	f, err := os.Open(path)
+	f, err := open(path)
 	if err != nil {
 		return nil, fmt.Errorf("model config: %w; give a config.json or a folder that holds one", err)
 	}

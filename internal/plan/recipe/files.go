@@ -2,12 +2,12 @@ package recipe
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/guard"
 	"github.com/ashlar-mem/ashlar/internal/plan"
 	"github.com/ashlar-mem/ashlar/internal/yaml"
 )
@@ -22,17 +22,9 @@ func (r *Recipe) read(path string) (yaml.Value, error) {
 			return yaml.Value{}, err
 		}
 	}
-	f, err := os.Open(path)
+	data, err := guard.ReadFile(path, maxFile>>20, "configuration")
 	if err != nil {
 		return yaml.Value{}, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	switch {
-	case err != nil:
-		return yaml.Value{}, err
-	case len(data) > maxFile:
-		return yaml.Value{}, fmt.Errorf("%s: more than %d MiB: this is no configuration", path, maxFile>>20)
 	}
 	parse := yaml.Parse
 	if text := strings.TrimSpace(string(data)); strings.HasPrefix(text, "{") || strings.EqualFold(filepath.Ext(path), ".json") {
@@ -75,7 +67,7 @@ func (r *Recipe) Trainer(path string) error {
 		return err
 	}
 	if d, ok := v.Get("deepspeed"); ok && d.Kind == yaml.Scalar && d.Text != "" {
-		if err := r.DeepSpeed(beside(path, d.Text)); err != nil {
+		if err := r.deepSpeedBeside(path, d.Text); err != nil {
 			return fmt.Errorf("%s: deepspeed: %w", path, err)
 		}
 	}
@@ -133,7 +125,7 @@ func (r *Recipe) Accelerate(path string) error {
 	}
 	if ds, ok := v.Get("deepspeed_config"); ok {
 		if name, ok := ds.Get("deepspeed_config_file"); ok && name.Text != "" {
-			if err := r.DeepSpeed(beside(path, name.Text)); err != nil {
+			if err := r.deepSpeedBeside(path, name.Text); err != nil {
 				return fmt.Errorf("%s: deepspeed_config_file: %w", path, err)
 			}
 		}
@@ -151,6 +143,15 @@ func (r *Recipe) DeepSpeed(path string) error {
 	r.strategy = "zero"
 	r.stage = max(r.stage, 0)
 	return r.apply(v, "", deepspeedRule)
+}
+
+// deepSpeedBeside reads a config that another file names.
+func (r *Recipe) deepSpeedBeside(path, name string) error {
+	named := beside(path, name)
+	if err := guard.Check(named); err != nil {
+		return err
+	}
+	return r.DeepSpeed(named)
 }
 
 // Flag reads a key that was given as a flag. Flags come after files and override
