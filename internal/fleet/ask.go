@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"strings"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -121,6 +121,9 @@ const (
 	replyObject = 'o' // the name of an object with what is too long for a message
 )
 
+// replyName begins the names of those objects.
+const replyName = "answer-"
+
 // askTime is how long a server may take to answer.
 const askTime = 10 * time.Minute
 
@@ -128,7 +131,7 @@ const askTime = 10 * time.Minute
 func (x *Index) reply(ctx context.Context, question []byte) []byte {
 	data, err := x.replyJSON(ctx, question)
 	if err == nil && len(data) > x.store.hub.MaxMessage()-1024 {
-		name := "answer-" + rand.Text()
+		name := replyName + rand.Text()
 		err = x.store.objects.Put(ctx, name, bytes.NewReader(data))
 		data = append([]byte{replyObject}, name...)
 	}
@@ -140,12 +143,25 @@ func (x *Index) reply(ctx context.Context, question []byte) []byte {
 
 // fetchReply reads an answer that was too long, and removes it.
 func (st *Store) fetchReply(ctx context.Context, name string) ([]byte, error) {
-	r, err := st.objects.Get(ctx, name)
+	data, err := st.object(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(r)
-	return data, errors.Join(err, st.objects.Delete(ctx, name))
+	return data, st.objects.Delete(ctx, name)
+}
+
+// dropReplies removes answers that nobody came for, as whoever asked was killed.
+func (st *Store) dropReplies(ctx context.Context, age time.Duration) error {
+	all, err := st.objects.List(ctx)
+	for _, o := range all {
+		if !strings.HasPrefix(o.Name, replyName) || time.Since(o.Time) <= age {
+			continue
+		}
+		if e := st.objects.Delete(ctx, o.Name); !errors.Is(e, hub.ErrNone) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
 }
 
 func (x *Index) replyJSON(ctx context.Context, question []byte) ([]byte, error) {

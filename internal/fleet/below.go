@@ -76,8 +76,10 @@ func belowFolder(dir string) (files []Path, skipped []Refused, err error) {
 			switch {
 			case err != nil:
 				why = "it is a link that leads nowhere"
-			case !to.Mode().IsRegular():
+			case to.IsDir():
 				why = "it is a link to a folder: name that, too"
+			case !to.Mode().IsRegular():
+				why = "it is a link to what is no file"
 			default:
 				why = isTable(path)
 			}

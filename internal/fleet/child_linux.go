@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // ownGroup has the child die with its parent, and keeps the signals of a terminal
@@ -33,6 +35,21 @@ func residentBytes(pid int) uint64 {
 		return 0
 	}
 	return pages * uint64(os.Getpagesize())
+}
+
+// nameless opens a file that never has a name, and returns a path that leads to it as long as it is open; nil where that cannot be.
+func nameless(dir string) (f *os.File, path string) {
+	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, ""
+	}
+	path = fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), fd)
+	f = os.NewFile(uintptr(fd), dir)
+	if _, err := os.Stat(path); err != nil { // there is no /proc
+		f.Close()
+		return nil, ""
+	}
+	return f, path
 }
 
 // withoutName takes the name of an open file away, so that nothing stays behind

@@ -3,8 +3,10 @@
 package fleet
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,7 +43,29 @@ func filled(t *testing.T, o hub.Options, n int) (*Store, []string) {
 			t.Fatal(err)
 		}
 	}
+	settled(t, st, func(x *Index) bool {
+		answered, err := st.answered(t.Context(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(x.Entries()) == n && !slices.ContainsFunc(slices.Collect(maps.Keys(x.files)), func(hash string) bool { return answered.all(hash) != nil })
+	})
 	return st, files
+}
+
+// settled waits until the index is as it is to be: of three servers one may be behind, and is asked too.
+func settled(t *testing.T, st *Store, is func(*Index) bool) *Index {
+	t.Helper()
+	for {
+		x, err := NewIndex(t.Context(), st)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is(x) {
+			return x
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 func TestAdd(t *testing.T) { eachPlace(t, testAdd) }
@@ -126,13 +150,11 @@ func testRedo(t *testing.T, o hub.Options) {
 	if err := st.commit(ctx, hash, failedAnalysis("set aside", true)); err != nil {
 		t.Fatal(err)
 	}
+	settled(t, st, func(x *Index) bool { return x.rows[hash].Error != "" })
 	if n, err := st.Redo(ctx); err != nil || n != 1 {
 		t.Errorf("%d, %v", n, err)
 	}
-	x, err := NewIndex(ctx, st)
-	if err != nil || len(x.Entries()) != 2 || len(x.missing()) != 1 {
-		t.Errorf("%d entries, %v", len(x.Entries()), err)
-	}
+	settled(t, st, func(x *Index) bool { return len(x.Entries()) == 2 && len(x.missing()) == 1 })
 }
 
 // The oldest go first, and an index sees that they have gone.
@@ -162,6 +184,25 @@ func testRetention(t *testing.T, o hub.Options) {
 	}
 	if err := x.Refresh(ctx); err != nil || len(x.Entries()) != 0 {
 		t.Errorf("%d entries, %v", len(x.Entries()), err)
+	}
+}
+
+// TestDropReplies: what nobody came for goes, and files stay.
+func TestDropReplies(t *testing.T) {
+	st, _ := filled(t, hub.Options{Dir: t.TempDir()}, 1)
+	if err := st.objects.Put(t.Context(), replyName+"old", strings.NewReader("[]")); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		age  time.Duration
+		want int
+	}{{time.Hour, 2}, {0, 1}} {
+		if err := st.dropReplies(t.Context(), x.age); err != nil {
+			t.Fatal(err)
+		}
+		if all, err := st.objects.List(t.Context()); err != nil || len(all) != x.want {
+			t.Errorf("older than %v: %v, %v", x.age, all, err)
+		}
 	}
 }
 

@@ -83,6 +83,9 @@ const (
 	storedObject = 'o' // the name of an object, which is the compressed JSON
 )
 
+// maxAnswer is how long an answer may be, compressed or not.
+const maxAnswer = 1 << 30
+
 var (
 	encoder = sync.OnceValue(func() *zstd.Encoder {
 		e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
@@ -92,7 +95,7 @@ var (
 		return e
 	})
 	decoder = sync.OnceValue(func() *zstd.Decoder {
-		d, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(1<<30))
+		d, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxAnswer))
 		if err != nil {
 			panic(err)
 		}
@@ -151,13 +154,23 @@ func (st *Store) unpack(ctx context.Context, m hub.Message) ([]byte, error) {
 	case storedError:
 		return nil, errors.New(string(data))
 	case storedObject:
-		r, err := st.objects.Get(ctx, string(data))
-		if err != nil {
-			return nil, err
-		}
-		if data, err = io.ReadAll(r); err != nil {
+		var err error
+		if data, err = st.object(ctx, string(data)); err != nil {
 			return nil, err
 		}
 	}
 	return decoder().DecodeAll(data, nil)
+}
+
+// object reads an answer that was too long for a message.
+func (st *Store) object(ctx context.Context, name string) ([]byte, error) {
+	r, err := st.objects.Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(r, maxAnswer+1))
+	if len(data) > maxAnswer {
+		return nil, fmt.Errorf("the answer %.20s has more than %d MiB", name, maxAnswer>>20)
+	}
+	return data, err
 }

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -41,6 +42,7 @@ func (st *Store) Serve(ctx context.Context, o WorkOptions, keep Retention, ready
 			if err == nil && time.Since(swept) > sweepInterval {
 				swept = time.Now()
 				_, err = st.objects.Sweep(ctx, sweepInterval)
+				err = errors.Join(err, st.dropReplies(ctx, sweepInterval))
 			}
 			if err != nil && ctx.Err() == nil {
 				o.Log("the fleet cannot be tidied: " + err.Error())

@@ -10,6 +10,9 @@ type temp struct {
 }
 
 func newTemp() (*temp, error) {
+	if file, path := nameless(os.TempDir()); file != nil {
+		return &temp{file, path}, nil
+	}
 	file, err := os.CreateTemp("", "ashlar-fleet-")
 	if err != nil {
 		return nil, err

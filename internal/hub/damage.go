@@ -13,6 +13,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/ashlar-mem/ashlar/internal/guard"
 )
 
 func streamsDir(dir string) string        { return filepath.Join(dir, "jetstream", "$G", "streams") }
@@ -138,7 +140,7 @@ func (m *mender) description(name string, used bool) error {
 	paths := []string{filepath.Join(streamsDir(m.dir), name, "meta.inf"), filepath.Join(streamsDir(m.dir), name, "meta.sum")}
 	var contents [2][]byte
 	for i, path := range paths {
-		data, err := os.ReadFile(path)
+		data, err := guard.ReadRegular(path, maxKnown, "description of a stream")
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return m.unreadable(err)
 		}
@@ -161,6 +163,9 @@ func (m *mender) description(name string, used bool) error {
 	return nil
 }
 
+// maxBlock is far above any block that a server writes.
+const maxBlock = 256 // MiB
+
 // messages checks the blocks of a stream.
 func (m *mender) messages(name string, k knownStream, files map[string]knownFile) error {
 	var indices []int
@@ -174,7 +179,7 @@ func (m *mender) messages(name string, k knownStream, files map[string]knownFile
 	before, served, broken := len(m.found), k.sameSizes(files), map[int]blockState{}
 	var top, most uint64 // the last sequence number, and how many may have come behind it
 	for _, index := range indices {
-		data, err := os.ReadFile(filepath.Join(messagesDir(m.dir, name), blockName(index)))
+		data, err := guard.ReadRegular(filepath.Join(messagesDir(m.dir, name), blockName(index)), maxBlock, "block of messages")
 		if err != nil {
 			return m.unreadable(err)
 		}

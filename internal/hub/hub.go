@@ -15,6 +15,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/ashlar-mem/ashlar/internal/guard"
 )
 
 // Options say where the messages are. Either Dir or URL is given.
@@ -82,6 +84,10 @@ func Open(ctx context.Context, o Options) (*Hub, error) {
 	} else {
 		var err error
 		if h.owned, err = o.own(ctx); err != nil {
+			return nil, err
+		}
+		if err := h.fileLimit(); err != nil {
+			h.Close()
 			return nil, err
 		}
 		address = "nats://127.0.0.1" // not dialled: dirDialer does it
@@ -163,14 +169,14 @@ func (h *Hub) cannotOpen(what string, err error) error {
 // elsewhere returns how a cluster is reached.
 func (o *Options) elsewhere() (connect []nats.Option, err error) {
 	if o.Creds != "" {
-		if _, err := os.Stat(o.Creds); err != nil {
-			return nil, fmt.Errorf("the credentials %s cannot be read: check the name, and that the file is yours", o.Creds)
+		if err := readable("credentials", o.Creds); err != nil {
+			return nil, err
 		}
 		connect = append(connect, nats.UserCredentials(o.Creds))
 	}
 	if o.CA != "" {
-		if _, err := os.Stat(o.CA); err != nil {
-			return nil, fmt.Errorf("the certificate %s cannot be read: check the name, and that the file is yours", o.CA)
+		if err := readable("certificate", o.CA); err != nil {
+			return nil, err
 		}
 		connect = append(connect, nats.RootCAs(o.CA))
 	}
@@ -178,6 +184,23 @@ func (o *Options) elsewhere() (connect []nats.Option, err error) {
 		connect = append(connect, nats.Token(o.Token))
 	}
 	return connect, nil
+}
+
+// maxSecret is far above any certificate, key or credentials.
+const maxSecret = 1 // MiB
+
+// readable says what is wrong with a file that nats.go is to read: it does so
+// without a limit, and again whenever it connects.
+func readable(what, path string) error {
+	_, err := guard.ReadRegular(path, maxSecret, what+" file")
+	var refused *guard.RefusedError
+	switch {
+	case errors.As(err, &refused):
+		return fmt.Errorf("the %s: %w", what, err)
+	case err != nil:
+		return fmt.Errorf("the %s %s cannot be read: check the name, and that the file is yours", what, path)
+	}
+	return nil
 }
 
 // Name says where the store is, without what only its users should know.

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/ashlar-mem/ashlar/internal/atomicfile"
+	"github.com/ashlar-mem/ashlar/internal/guard"
 )
 
 // known is what a store should hold. It is in a file of its own: a server that finds
@@ -35,9 +36,12 @@ type knownFile struct {
 
 func knownPath(dir string) string { return filepath.Join(dir, "streams.json") }
 
+// maxKnown is far above any list of streams.
+const maxKnown = 256 // MiB
+
 // readKnown reads what a store should hold; nothing if no server has written it.
 func readKnown(dir string) (k known, damaged bool, err error) {
-	data, err := os.ReadFile(knownPath(dir))
+	data, err := guard.ReadRegular(knownPath(dir), maxKnown, "list of streams")
 	if errors.Is(err, fs.ErrNotExist) {
 		return k, false, nil
 	}

@@ -11,6 +11,8 @@ import (
 	"strconv"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/ashlar-mem/ashlar/internal/guard"
 )
 
 // Listen says how other machines reach a folder.
@@ -59,12 +61,28 @@ func (l *Listen) apply(o *server.Options) error {
 	if l.Cert == "" {
 		return nil
 	}
-	pair, err := tls.LoadX509KeyPair(l.Cert, l.Key)
+	pair, err := KeyPair(l.Cert, l.Key)
 	if err != nil {
-		return fmt.Errorf("the certificate cannot be used: %w", err)
+		return err
 	}
 	o.TLSConfig = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	return nil
+}
+
+// KeyPair reads a certificate and its key, both PEM.
+func KeyPair(cert, key string) (tls.Certificate, error) {
+	var pair tls.Certificate
+	public, err := guard.ReadFile(cert, maxSecret, "certificate")
+	if err == nil {
+		var private []byte
+		if private, err = guard.ReadFile(key, maxSecret, "key"); err == nil {
+			pair, err = tls.X509KeyPair(public, private)
+		}
+	}
+	if err != nil {
+		return pair, fmt.Errorf("the certificate cannot be used: %w", err)
+	}
+	return pair, nil
 }
 
 func tokenFile(dir string) string { return filepath.Join(dir, "hub.token") }
@@ -82,7 +100,7 @@ func writeToken(dir, token string) error {
 
 // readToken returns it; empty if the server wants to hear nothing.
 func readToken(dir string) string {
-	token, err := os.ReadFile(tokenFile(dir))
+	token, err := guard.ReadRegular(tokenFile(dir), maxSecret, "token")
 	if err != nil {
 		return ""
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -56,7 +57,7 @@ func (h *Hub) Objects(ctx context.Context, name string, maxAge time.Duration) (*
 			o.store, err = h.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: name, TTL: maxAge, Replicas: h.replicas()})
 		}
 		if err == nil {
-			o.stream, err = h.js.Stream(ctx, "OBJ_"+name)
+			o.stream, err = h.js.Stream(ctx, o.streamName())
 		}
 		return err
 	})
@@ -65,6 +66,8 @@ func (h *Hub) Objects(ctx context.Context, name string, maxAge time.Duration) (*
 	}
 	return o, nil
 }
+
+func (o *Objects) streamName() string { return "OBJ_" + o.name }
 
 func partName(name string, i int) string { return name + "/" + strconv.Itoa(i) }
 
@@ -111,16 +114,51 @@ func (o *Objects) putPart(ctx context.Context, meta jetstream.ObjectMeta, data [
 	})
 }
 
-// Stat describes an object, or returns [ErrNone].
-func (o *Objects) Stat(ctx context.Context, name string) (Object, error) {
-	var info *jetstream.ObjectInfo
-	err := o.hub.try(ctx, func(ctx context.Context) (err error) {
-		info, err = o.store.GetInfo(ctx, name)
+// info describes an object or a part, or returns [ErrNone]. It asks the server that decides; the client library asks any, and
+// one that follows may not have heard yet of what has come or gone.
+func (o *Objects) info(ctx context.Context, name string) (*jetstream.ObjectInfo, error) {
+	question, err := json.Marshal(map[string]string{"last_by_subj": o.infoSubject(name)})
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Error   *jetstream.APIError
+		Message struct {
+			Data []byte
+			Time time.Time
+		}
+	}
+	err = o.hub.try(ctx, func(ctx context.Context) error {
+		m, err := o.hub.conn.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+o.streamName(), question)
+		if err == nil {
+			answer.Error = nil
+			err = json.Unmarshal(m.Data, &answer)
+		}
+		if err == nil && answer.Error != nil {
+			err = answer.Error
+		}
 		return err
 	})
-	if errors.Is(err, jetstream.ErrObjectNotFound) {
-		return Object{}, ErrNone
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, ErrNone
 	}
+	if err != nil {
+		return nil, err
+	}
+	info := new(jetstream.ObjectInfo)
+	if err := json.Unmarshal(answer.Message.Data, info); err != nil {
+		return nil, fmt.Errorf("what the store says of %s cannot be read: %w", name, err)
+	}
+	if info.Deleted {
+		return nil, ErrNone
+	}
+	info.ModTime = answer.Message.Time
+	return info, nil
+}
+
+// Stat describes an object, or returns [ErrNone].
+func (o *Objects) Stat(ctx context.Context, name string) (Object, error) {
+	info, err := o.info(ctx, name)
 	if err != nil {
 		return Object{}, err
 	}
@@ -176,14 +214,14 @@ var ErrDamaged = errors.New("its bytes are damaged")
 // getPart reads a part, message by message, and checks its hash. The consumer that
 // the client library makes for each takes longer than most files.
 func (o *Objects) getPart(ctx context.Context, name string) (data []byte, err error) {
+	info, err := o.info(ctx, name)
+	if errors.Is(err, ErrNone) { // the head says that there is one
+		return nil, ErrDamaged
+	}
+	if err != nil {
+		return nil, err
+	}
 	err = o.hub.tryFor(ctx, partTime, func(ctx context.Context) error {
-		info, err := o.store.GetInfo(ctx, name)
-		if errors.Is(err, jetstream.ErrObjectNotFound) { // the head says that there is one
-			return ErrDamaged
-		}
-		if err != nil {
-			return err
-		}
 		data = make([]byte, 0, info.Size)
 		subject := jetstream.WithGetMsgSubject(o.chunkSubject(info.NUID))
 		for seq := uint64(1); uint64(len(data)) < info.Size; {
@@ -218,7 +256,7 @@ func (o *Objects) list(ctx context.Context) (infos []*jetstream.ObjectInfo, err 
 	return infos, err
 }
 
-// List returns the objects, the oldest first.
+// List returns the objects, the oldest first. In a cluster it may be a little behind.
 func (o *Objects) List(ctx context.Context) ([]Object, error) {
 	var all []Object
 	infos, err := o.list(ctx)
@@ -249,11 +287,19 @@ func (o *Objects) Sweep(ctx context.Context, age time.Duration) (int, error) {
 	n := 0
 	for _, i := range infos {
 		name, _, part := strings.Cut(i.Name, "/")
-		if part && !whole[name] && time.Since(i.ModTime) > age {
-			if err := o.delete(ctx, i.Name); err != nil {
-				return n, err
-			}
+		if !part || whole[name] || time.Since(i.ModTime) <= age {
+			continue
+		}
+		if _, err := o.info(ctx, name); err == nil { // it was completed after the list, or the list was behind
+			continue
+		} else if !errors.Is(err, ErrNone) {
+			return n, err
+		}
+		switch err := o.delete(ctx, i.Name); {
+		case err == nil:
 			n++
+		case !errors.Is(err, ErrNone): // else it has gone, and the list was behind
+			return n, err
 		}
 	}
 	more, err := o.sweepChunks(ctx, parts, age)
@@ -334,11 +380,8 @@ func (o *Objects) Delete(ctx context.Context, name string) error {
 // looseParts is how many parts an object has, as far as they follow each other.
 func (o *Objects) looseParts(ctx context.Context, name string) (n int, err error) {
 	for ; ; n++ {
-		err := o.hub.try(ctx, func(ctx context.Context) error {
-			_, err := o.store.GetInfo(ctx, partName(name, n))
-			return err
-		})
-		if errors.Is(err, jetstream.ErrObjectNotFound) {
+		_, err := o.info(ctx, partName(name, n))
+		if errors.Is(err, ErrNone) {
 			return n, nil
 		}
 		if err != nil {
@@ -349,22 +392,17 @@ func (o *Objects) looseParts(ctx context.Context, name string) (n int, err error
 
 func (o *Objects) deleteParts(ctx context.Context, name string, parts int) (err error) {
 	for i := range parts {
-		err = errors.Join(err, o.delete(ctx, partName(name, i)))
+		if e := o.delete(ctx, partName(name, i)); !errors.Is(e, ErrNone) {
+			err = errors.Join(err, e)
+		}
 	}
 	return err
 }
 
-// delete removes a part or a head, and does not leave the note that the client
-// library leaves of each.
+// delete removes a part or a head, or returns [ErrNone]. It does not leave the note
+// that the client library leaves of each.
 func (o *Objects) delete(ctx context.Context, name string) error {
-	var info *jetstream.ObjectInfo
-	err := o.hub.try(ctx, func(ctx context.Context) (err error) {
-		info, err = o.store.GetInfo(ctx, name)
-		return err
-	})
-	if errors.Is(err, jetstream.ErrObjectNotFound) {
-		return nil
-	}
+	info, err := o.info(ctx, name)
 	if err == nil {
 		err = o.purge(ctx, o.infoSubject(name))
 	}

@@ -26,3 +26,12 @@ func (h *Hub) room() error {
 	}
 	return nil
 }
+
+// fileLimit returns an error if this process may make small files only: the server would wait for itself.
+func (h *Hub) fileLimit() error {
+	var most unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &most); err == nil && uint64(most.Cur) < reserve && h.Owner() {
+		return fmt.Errorf("the store %s needs files of up to %d MiB, and this process may make none above %d bytes: raise the limit (ulimit -f)", h.options.Dir, reserve>>20, most.Cur)
+	}
+	return nil
+}
