@@ -273,7 +273,7 @@ func (s *Server) command(ctx context.Context, a *Alarm, i int, r *Rule) {
 	if limited.Err() != nil {
 		result = fmt.Sprintf("ended after %v", s.commandTime)
 	}
-	if text := strings.TrimSpace(clean(string(out[:min(len(out), maxOutput)]))); text != "" {
+	if text := strings.TrimSpace(clean(string(out[:min(len(out), maxOutput)]), maxText)); text != "" {
 		result += ": " + text
 	}
 	s.mu.Lock()
@@ -325,7 +325,7 @@ var errNoAsk = errors.New("the session was not asked for that")
 // finish notes what a job did. It returns the alarm.
 func (s *Server) finish(ctx context.Context, r result) error {
 	a, err := s.asked(r.Session, r.ID, func(a *Alarm, do *Action) {
-		do.Result, do.Before, do.After = clean(r.Result), r.Before, r.After
+		do.Result, do.Before, do.After = clean(r.Result, maxText), r.Before, r.After
 	})
 	if err == nil {
 		s.saveAlarm(ctx, a)

@@ -73,8 +73,9 @@ func (b *arithmetic) eval(m *moment) float64 {
 // How far the functions look back.
 const (
 	rateWindow = time.Minute
-	slopeSteps = 64 // at most
-	slopeLeast = 8  // steps: fewer have no slope worth a name
+	ratePoints = 600 // in it
+	slopeSteps = 64  // at most
+	slopeLeast = 8   // steps: fewer have no slope worth a name
 )
 
 // point is a value at a place: a time in seconds or a step.
@@ -99,13 +100,20 @@ func (r *rate) eval(m *moment) float64 {
 	h := m.past(r)
 	if m.fresh {
 		v, at := r.of.eval(m), float64(m.row.V[Time])/1e6
-		if !math.IsNaN(v) && (len(h.points) == 0 || at > h.points[len(h.points)-1].at) {
+		n := len(h.points)
+		switch {
+		case math.IsNaN(v) || n > 0 && at <= h.points[n-1].at:
+		case n > 1 && at-h.points[n-2].at < rateWindow.Seconds()/ratePoints: // the last one alone is kept of what comes so often
+			h.points[n-1] = point{at, v}
+		default:
 			h.points = append(h.points, point{at, v})
 		}
 		// One point older than the window stays: the change since then counts.
-		for len(h.points) > 2 && h.points[1].at <= at-rateWindow.Seconds() {
-			h.points = slices.Delete(h.points, 0, 1)
+		old := 0
+		for old+2 < len(h.points) && h.points[old+1].at <= at-rateWindow.Seconds() {
+			old++
 		}
+		h.points = slices.Delete(h.points, 0, old)
 	}
 	if len(h.points) < 2 {
 		return math.NaN()

@@ -104,12 +104,44 @@ func send(w http.ResponseWriter, code int, document any) {
 	json.NewEncoder(w).Encode(document) // who has gone needs no answer
 }
 
+// minRate is how fast a body has to come on average, in bytes a second, once requestTime has passed: whoever sends is on this machine.
+const minRate = 1 << 20
+
+// paced is a body that has to come: a sender that stalls holds a connection that others lack.
+type paced struct {
+	io.ReadCloser
+	until func(time.Time) error
+	end   time.Time
+	taken time.Time // when what came last was taken: what becomes of it is no time of the sender's
+}
+
+func pace(w http.ResponseWriter, body io.ReadCloser) io.ReadCloser {
+	now := time.Now()
+	return &paced{body, http.NewResponseController(w).SetReadDeadline, now.Add(requestTime), now}
+}
+
+func (p *paced) Read(b []byte) (int, error) {
+	now := time.Now()
+	p.end = p.end.Add(now.Sub(p.taken))
+	if idle := now.Add(requestTime); idle.Before(p.end) { // what came fast buys no time to stall
+		p.end = idle
+	}
+	_ = p.until(p.end) // not every connection can
+	n, err := p.ReadCloser.Read(b)
+	p.end = p.end.Add(time.Duration(n) * time.Second / minRate)
+	p.taken = time.Now()
+	if errors.Is(err, io.EOF) { // else net/http reads the rest, for as long as it may
+		_ = p.until(time.Time{})
+	}
+	return n, err
+}
+
 // post answers a message.
 func (s *Server) post(f func(ctx context.Context, body []byte) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), requestTime)
 		defer cancel()
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		body, err := io.ReadAll(http.MaxBytesReader(w, pace(w, r.Body), maxBody))
 		var document any
 		if err == nil {
 			document, err = f(ctx, body)
@@ -146,7 +178,7 @@ func (s *Server) postSnapshot(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	err := errTooLong
 	if r.ContentLength <= s.opts.MaxSnapshot {
-		err = s.takeSnapshot(r.Context(), q.Get("session"), q.Get("id"), r.Body)
+		err = s.takeSnapshot(r.Context(), q.Get("session"), q.Get("id"), pace(w, r.Body))
 	}
 	if errors.Is(err, errTooLong) { // it will not get shorter
 		too := fmt.Sprintf("left out: the snapshot is larger than --max-snapshot (%s)", units.Size(uint64(s.opts.MaxSnapshot)))

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/ashlar-mem/ashlar/internal/hub"
 )
 
 // Listen opens an address: unix:PATH, or a port of the loopback address. A socket
@@ -80,9 +82,9 @@ func bare(err error) error {
 
 // ListenTLS opens an address of any kind, with a certificate.
 func ListenTLS(address, cert, key string) (net.Listener, error) {
-	pair, err := tls.LoadX509KeyPair(cert, key)
+	pair, err := hub.KeyPair(cert, key)
 	if err != nil {
-		return nil, fmt.Errorf("the certificate cannot be used: %w", err)
+		return nil, err
 	}
 	return tls.Listen("tcp", address, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
 }

@@ -94,7 +94,7 @@ func TestCurveOfLevels(t *testing.T) {
 	check()
 	addHours(t, s, c, testSession, 5*3600, 1)
 	check()
-	if _, err := s.store.removeOldest(t.Context()); err != nil {
+	if _, err := s.store.removeOldest(t.Context(), s.letGo); err != nil {
 		t.Fatal(err)
 	}
 	check()

@@ -128,35 +128,63 @@ func (h *Hello) uuid(gpu int) string {
 	return ""
 }
 
-// maxText is how long a name may be; longer ones are cut.
-const maxText = 200
+// How long a name may be, and a setting; longer ones are cut.
+const (
+	maxText    = 200
+	maxSetting = 1000
+)
+
+// maxHello is how long a hello may be altogether.
+const maxHello = 16 << 10
 
 // check refuses a hello that cannot be kept, and cuts what is too long.
 func (h *Hello) check() error {
 	if !validSession(h.Session) {
 		return fmt.Errorf("the session %.40q is none: use 8 to 64 letters, digits, - and _", h.Session)
 	}
-	for _, s := range []*string{&h.Run, &h.Host, &h.Torch, &h.Commit} {
-		*s = clean(*s)
+	if len(h.Devices) > 64 || len(h.Tags) > 64 || len(h.Settings) > 64 || len(h.Allow) > 64 {
+		return fmt.Errorf("a list of the hello has more than 64 entries")
 	}
+	texts := []*string{&h.Run, &h.Host, &h.Torch, &h.Commit}
+	for i := range h.Devices {
+		texts = append(texts, &h.Devices[i].Name, &h.Devices[i].UUID)
+	}
+	for i := range h.Allow {
+		texts = append(texts, &h.Allow[i])
+	}
+	for _, s := range texts {
+		*s = clean(*s, maxText)
+	}
+	h.Tags, h.Settings = cleanMap(h.Tags, maxText), cleanMap(h.Settings, maxSetting)
 	if h.Run == "" {
 		h.Run = "unnamed"
 	}
-	if len(h.Devices) > 64 || len(h.Tags) > 64 || len(h.Settings) > 64 || len(h.Allow) > 64 {
-		return fmt.Errorf("a list of the hello has more than 64 entries")
+	if text, err := json.Marshal(h); err != nil || len(text) > maxHello {
+		return fmt.Errorf("the hello has more than %d KiB", maxHello>>10)
 	}
 	return nil
 }
 
-// clean takes out what a terminal would obey, and cuts.
-func clean(s string) string {
+func cleanMap(m map[string]string, most int) map[string]string {
+	if m == nil {
+		return nil
+	}
+	out := make(map[string]string, len(m))
+	for name, value := range m {
+		out[clean(name, maxText)] = clean(value, most)
+	}
+	return out
+}
+
+// clean takes out what a terminal would obey, and cuts, between characters.
+func clean(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
 			return -1
 		}
 		return r
 	}, strings.ToValidUTF8(s, ""))
-	return s[:min(len(s), maxText)]
+	return strings.ToValidUTF8(s[:min(len(s), most)], "")
 }
 
 func validSession(s string) bool {

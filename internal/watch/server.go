@@ -48,7 +48,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	sessions map[string]*session
-	loading  map[string]*sync.Mutex // held while a session is read
+	loading  map[string]chan struct{} // closed when a session was read
 	engine   *engine
 	alarms   map[string]*Alarm
 	acted    map[string]time.Time // when an action was last done, by what and for whom
@@ -68,10 +68,11 @@ type counts struct {
 }
 
 // How long a session that sends nothing stays in memory, and is read again when
-// a server starts.
+// a server starts; and how many do, those that were seen last. One that is dropped is read again when it sends.
 const (
-	forgetAfter = 24 * time.Hour
-	recent      = time.Hour
+	forgetAfter  = 24 * time.Hour
+	recent       = time.Hour
+	mostSessions = 16_384
 )
 
 // NewServer opens the store. Run must be called.
@@ -87,7 +88,7 @@ func NewServer(ctx context.Context, h *hub.Hub, o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		opts: o, store: st, sessions: map[string]*session{}, loading: map[string]*sync.Mutex{},
+		opts: o, store: st, sessions: map[string]*session{}, loading: map[string]chan struct{}{},
 		engine: newEngine(o.Rules), alarms: map[string]*Alarm{}, acted: map[string]time.Time{}, running: map[string]bool{},
 		commandTime: commandTime,
 	}
@@ -146,7 +147,7 @@ func (s *Server) Load(ctx context.Context, within time.Duration) {
 }
 
 func (s *Server) shrink(ctx context.Context) error {
-	cut, err := s.store.shrink(ctx, s.opts.MaxDisk)
+	cut, err := s.store.shrink(ctx, s.opts.MaxDisk, s.letGo)
 	if cut {
 		s.mu.Lock()
 		s.counts.shrunk = true
@@ -155,15 +156,36 @@ func (s *Server) shrink(ctx context.Context) error {
 	return err
 }
 
+// letGo drops a session from memory, unless it lives: its store may be cleared then.
+func (s *Server) letGo(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.sessions[id]
+	if one != nil && !one.hello.Ended && s.opts.Now().Sub(one.seen) < recent {
+		return false
+	}
+	delete(s.sessions, id)
+	s.engine.forget(id)
+	return true
+}
+
 // forget drops sessions that have sent nothing for long.
 func (s *Server) forget(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	drop := func(id string) {
+		delete(s.sessions, id)
+		s.engine.forget(id)
+	}
 	for id, one := range s.sessions {
 		if now.Sub(one.seen) > forgetAfter {
-			delete(s.sessions, id)
-			delete(s.loading, id)
-			s.engine.forget(id)
+			drop(id)
+		}
+	}
+	if many := len(s.sessions) - mostSessions; many > 0 {
+		bySeen := func(a, b string) int { return s.sessions[a].seen.Compare(s.sessions[b].seen) }
+		for _, id := range slices.SortedFunc(maps.Keys(s.sessions), bySeen)[:many] {
+			drop(id)
 		}
 	}
 	maps.DeleteFunc(s.acted, func(_ string, at time.Time) bool { return now.Sub(at) > actionGap })

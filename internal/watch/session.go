@@ -34,25 +34,37 @@ var errUnknown = errors.New("the session has not said hello")
 
 // session returns a session, which is read from the store if it must be.
 func (s *Server) session(ctx context.Context, id string) (*session, error) {
-	s.mu.Lock()
-	one := s.sessions[id]
-	lock := s.loading[id]
-	if lock == nil {
-		lock = &sync.Mutex{}
-		s.loading[id] = lock
+	for {
+		s.mu.Lock()
+		if one := s.sessions[id]; one != nil {
+			s.mu.Unlock()
+			return one, nil
+		}
+		other := s.loading[id]
+		if other == nil {
+			break
+		}
+		s.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
+	done := make(chan struct{})
+	s.loading[id] = done
 	s.mu.Unlock()
-	if one != nil {
-		return one, nil
-	}
-	lock.Lock()
-	defer lock.Unlock()
-	s.mu.Lock()
-	one = s.sessions[id]
-	s.mu.Unlock()
-	if one != nil {
-		return one, nil
-	}
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.loading, id)
+		close(done)
+	}()
+	return s.read(ctx, id)
+}
+
+// read reads a session from the store.
+func (s *Server) read(ctx context.Context, id string) (*session, error) {
 	hello, err := s.store.hello(ctx, id)
 	if errors.Is(err, hub.ErrNone) {
 		return nil, errUnknown
@@ -60,7 +72,7 @@ func (s *Server) session(ctx context.Context, id string) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	one = &session{id: id, hello: hello, last: map[int]Row{}, slope: map[int]*watched{}, sketch: map[int]*sketch{}, seen: time.UnixMicro(hello.TimeUS)}
+	one := &session{id: id, hello: hello, last: map[int]Row{}, slope: map[int]*watched{}, sketch: map[int]*sketch{}, seen: time.UnixMicro(hello.TimeUS)}
 	if one.tail, err = s.store.readTail(ctx, id); err != nil {
 		return nil, err
 	}

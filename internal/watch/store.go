@@ -323,15 +323,15 @@ func (st *store) bytes(ctx context.Context) (uint64, error) {
 }
 
 // shrink removes the oldest and finest until the streams hold at most the given
-// number of bytes: blocks level by level, then snapshots. It reports whether
+// number of bytes: blocks level by level, then snapshots, then sessions that do not live and alarms. It reports whether
 // anything was removed.
-func (st *store) shrink(ctx context.Context, most uint64) (removed bool, err error) {
+func (st *store) shrink(ctx context.Context, most uint64, letGo func(id string) bool) (removed bool, err error) {
 	for {
 		total, err := st.bytes(ctx)
 		if err != nil || total <= most {
 			return removed, err
 		}
-		cut, err := st.removeOldest(ctx)
+		cut, err := st.removeOldest(ctx, letGo)
 		if err != nil || !cut {
 			return removed, err
 		}
@@ -339,7 +339,7 @@ func (st *store) shrink(ctx context.Context, most uint64) (removed bool, err err
 	}
 }
 
-func (st *store) removeOldest(ctx context.Context) (bool, error) {
+func (st *store) removeOldest(ctx context.Context, letGo func(id string) bool) (bool, error) {
 	for _, s := range st.levels {
 		state, err := s.State(ctx)
 		if err != nil {
@@ -350,10 +350,54 @@ func (st *store) removeOldest(ctx context.Context) (bool, error) {
 		}
 	}
 	objects, err := st.snapshots.List(ctx)
-	if err != nil || len(objects) == 0 {
+	if err != nil {
 		return false, err
 	}
-	return true, st.snapshots.Delete(ctx, objects[0].Name)
+	if len(objects) > 0 {
+		return true, st.snapshots.Delete(ctx, objects[0].Name)
+	}
+	if removed, err := st.removeSessions(ctx, letGo); removed || err != nil {
+		return removed, err
+	}
+	state, err := st.alarms.State(ctx)
+	if err != nil || state.Messages == 0 {
+		return false, err
+	}
+	return true, st.alarms.Purge(ctx, "", state.First+(state.Last-state.First)/8+1)
+}
+
+// removeSessions removes the oldest eighth of the sessions that do not live.
+func (st *store) removeSessions(ctx context.Context, letGo func(id string) bool) (removed bool, err error) {
+	state, err := st.sessions.State(ctx)
+	if err != nil || state.Messages == 0 {
+		return false, err
+	}
+	journal, err := st.journal.State(ctx) // what comes meanwhile stays
+	if err != nil {
+		return false, err
+	}
+	var old []hub.Message
+	enough := errors.New("enough")
+	err = st.sessions.Each(ctx, state.First, func(m hub.Message) error {
+		if letGo(m.Subject) {
+			old = append(old, m)
+		}
+		if uint64(len(old)) > state.Messages/8 {
+			return enough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, enough) {
+		return false, err
+	}
+	for _, m := range old {
+		err := errors.Join(st.journal.Purge(ctx, m.Subject, journal.Last+1), st.sessions.Purge(ctx, m.Subject, m.Seq+1))
+		if err != nil {
+			return removed, err
+		}
+		removed = true
+	}
+	return removed, nil
 }
 
 // limitedReader fails, rather than ends, behind its limit.
