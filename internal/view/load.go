@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,30 +103,53 @@ func mustBeSnapshot(in *input.Input, err error) (*input.Input, error) {
 
 // A file has this time to come, and more if it is large, with no longer pause; and a line of an answer to be taken: others wait for their turn.
 const (
-	bodyTime = 30 * time.Second
-	minRate  = 16 << 10 // bytes a second, on average
+	bodyTime    = 30 * time.Second
+	minRate     = 16 << 10 // bytes a second, on average
+	crowdedRate = 1e6      // the same while others wait
+	beginBytes  = 64 << 10 // that are there before a file takes its turn
+	mostComing  = 64       // files that begin, or wait for their turn
 )
 
 // cappedBody keeps the error of a body that is too large, too slow, or that breaks
 // off.
 type cappedBody struct {
 	r     io.Reader
-	begun time.Time
 	grace time.Duration // beside the time that minRate gives, and the longest pause
 	until func(time.Time) error
+	head  []byte // of what was read before
 	read  int64
+	took  time.Duration // that others have waited for what was read
 	err   error
+
+	// crowded reports whether others wait for this one to end: then it has to come faster.
+	crowded func() bool
+}
+
+// capped is the body of a request.
+func (s *Server) capped(w http.ResponseWriter, r *http.Request, most int64) *cappedBody {
+	return &cappedBody{
+		r: http.MaxBytesReader(w, r.Body, most), grace: s.grace, until: http.NewResponseController(w).SetReadDeadline,
+		crowded: func() bool { return false },
+	}
 }
 
 func (b *cappedBody) Read(p []byte) (int, error) {
-	end, idle := b.begun.Add(b.grace+time.Duration(b.read/minRate)*time.Second), time.Now().Add(b.grace)
-	if idle.Before(end) { // what came fast buys no time to stall
-		end = idle
+	if len(b.head) > 0 {
+		n := copy(p, b.head)
+		b.head = b.head[n:]
+		return n, nil
 	}
-	_ = b.until(end) // not every connection can
+	rate := int64(minRate)
+	if b.crowded() {
+		rate = crowdedRate
+	}
+	begun := time.Now()
+	left := b.grace + time.Duration(float64(b.read)/float64(rate)*float64(time.Second)) - b.took
+	_ = b.until(begun.Add(min(left, b.grace))) // not every connection can; what came fast buys no time to stall
 	n, err := b.r.Read(p)
 	b.read += int64(n)
-	if err != nil {
+	b.took += time.Since(begun)
+	if errors.Is(err, io.EOF) { // else net/http reads the rest, for as long as it may
 		_ = b.until(time.Time{})
 	}
 	var large *http.MaxBytesError
@@ -138,4 +162,23 @@ func (b *cappedBody) Read(p []byte) (int, error) {
 		b.err = badRequest("the body ended early: send the file again")
 	}
 	return n, err
+}
+
+// readAll reads a body that is no file.
+func (b *cappedBody) readAll() ([]byte, error) {
+	data, err := io.ReadAll(b)
+	return data, cmp.Or(b.err, err)
+}
+
+// begin reads the first bytes, or all of a small file: whoever sends nothing keeps nobody waiting.
+func (b *cappedBody) begin() error {
+	head := make([]byte, beginBytes)
+	n, err := io.ReadFull(b, head)
+	if b.head = head[:n]; b.err != nil {
+		return b.err
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil
+	}
+	return err
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"mime"
 	"slices"
 	"strings"
@@ -65,7 +64,7 @@ func (s *Server) servePlan(w http.ResponseWriter, r *http.Request, q *query) err
 	if q.err != nil {
 		return q.err
 	}
-	asked, err := readPlan(w, r)
+	asked, err := s.readPlan(w, r)
 	if err != nil {
 		return err
 	}
@@ -132,11 +131,11 @@ func (s *Server) planAgainst(ctx context.Context, q plan.Question, id, points in
 }
 
 // readPlan reads the body of a question.
-func readPlan(w http.ResponseWriter, r *http.Request) (*planQuestion, error) {
+func (s *Server) readPlan(w http.ResponseWriter, r *http.Request) (*planQuestion, error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, refuse(http.StatusUnsupportedMediaType, "send the question as application/json")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPlanBytes))
+	body, err := s.capped(w, r, maxPlanBytes).readAll()
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
 		return nil, largeConfig()

@@ -3,7 +3,6 @@ package view
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"mime"
 
 	"github.com/ashlar-mem/ashlar/internal/playground"
@@ -54,7 +53,7 @@ func (s *Server) servePlayground(w http.ResponseWriter, r *http.Request) error {
 		if err := s.ownOrigin(r); err != nil {
 			return err
 		}
-		q, err := readExperiment(w, r)
+		q, err := s.readExperiment(w, r)
 		if err != nil {
 			return err
 		}
@@ -80,11 +79,11 @@ func (s *Server) servePlayground(w http.ResponseWriter, r *http.Request) error {
 	return methodNotAllowed(w, "GET, HEAD, POST")
 }
 
-func readExperiment(w http.ResponseWriter, r *http.Request) (*experiment, error) {
+func (s *Server) readExperiment(w http.ResponseWriter, r *http.Request) (*experiment, error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, refuse(http.StatusUnsupportedMediaType, "send the experiment as application/json")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxExperiment))
+	body, err := s.capped(w, r, maxExperiment).readAll()
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
 		return nil, refuse(http.StatusRequestEntityTooLarge, "the experiment is larger than %s", units.Size(maxExperiment))

@@ -307,14 +307,23 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request, q *query) (name
 	if r.ContentLength > s.opts.MaxBytes {
 		return "", nil, nil, &http.MaxBytesError{Limit: s.opts.MaxBytes}
 	}
+	defer s.coming.Add(-1)
+	if s.coming.Add(1) > mostComing {
+		return "", nil, nil, refuse(http.StatusServiceUnavailable, "%d files come at once already: send this one again later", mostComing)
+	}
+	body = s.capped(w, r, s.opts.MaxBytes)
+	if err := body.begin(); err != nil {
+		return "", nil, nil, err
+	}
+	s.queued.Add(1)
+	defer s.queued.Add(-1)
 	select {
 	case s.reading <- struct{}{}:
 	case <-r.Context().Done():
 		return "", nil, nil, r.Context().Err()
 	}
-	return name, &cappedBody{
-		r: http.MaxBytesReader(w, r.Body, s.opts.MaxBytes), begun: time.Now(), grace: s.grace, until: http.NewResponseController(w).SetReadDeadline,
-	}, func() { <-s.reading }, nil
+	body.crowded = func() bool { return s.queued.Load() > 0 }
+	return name, body, func() { <-s.reading }, nil
 }
 
 // drop reads a file from the body of a request.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -146,7 +147,6 @@ func TestHeaders(t *testing.T) {
 func TestRefusedRequestsChangeNothing(t *testing.T) {
 	c := serve(t, func(s *Server) { s.opts.MaxBytes = 2000 }, "variety/graphs")
 	before := c.runs()
-	binary := "application/octet-stream"
 	own := "http://" + c.s.hosts[0]
 	large := strings.Repeat("x", 2001)
 	for _, x := range []struct {
@@ -157,19 +157,19 @@ func TestRefusedRequestsChangeNothing(t *testing.T) {
 		{"no type", "POST", "api/runs?name=a", "x", 415, nil},
 		{"a form", "POST", "api/runs?name=a", "x", 415, []string{"Content-Type", "application/x-www-form-urlencoded"}},
 		{"plain text", "POST", "api/runs?name=a", "x", 415, []string{"Content-Type", "text/plain", "Origin", own}},
-		{"another page", "POST", "api/runs?name=a", "x", 403, []string{"Content-Type", binary, "Origin", "http://evil.example"}},
-		{"no origin", "POST", "api/runs?name=a", "x", 403, []string{"Content-Type", binary, "Origin", "null"}},
-		{"another port", "POST", "api/runs?name=a", "x", 403, []string{"Content-Type", binary, "Origin", "http://127.0.0.1:1"}},
-		{"https", "POST", "api/runs?name=a", "x", 403, []string{"Content-Type", binary, "Origin", "https://" + c.s.hosts[0]}},
-		{"cross-site", "POST", "api/runs?name=a", "x", 403, []string{"Content-Type", binary, "Sec-Fetch-Site", "cross-site"}},
-		{"same-site", "POST", "api/runs?name=a", "x", 403, []string{"Content-Type", binary, "Sec-Fetch-Site", "same-site", "Origin", own}},
-		{"no name", "POST", "api/runs", "x", 400, []string{"Content-Type", binary}},
-		{"odd name", "POST", "api/runs?name=a%0ab", "x", 400, []string{"Content-Type", binary}},
-		{"long name", "POST", "api/runs?name=" + strings.Repeat("n", 256), "x", 400, []string{"Content-Type", binary}},
-		{"too large", "POST", "api/runs?name=a", large, 413, []string{"Content-Type", binary, "Origin", own}},
-		{"no snapshot", "POST", "api/runs?name=a", "x", 422, []string{"Content-Type", binary, "Origin", own}},
-		{"a method", "PUT", "api/runs?name=a", "x", 405, []string{"Content-Type", binary}},
-		{"a method", "POST", "api/meta?run=1", "x", 405, []string{"Content-Type", binary}},
+		{"another page", "POST", "api/runs?name=a", "x", 403, []string{"Content-Type", octets, "Origin", "http://evil.example"}},
+		{"no origin", "POST", "api/runs?name=a", "x", 403, []string{"Content-Type", octets, "Origin", "null"}},
+		{"another port", "POST", "api/runs?name=a", "x", 403, []string{"Content-Type", octets, "Origin", "http://127.0.0.1:1"}},
+		{"https", "POST", "api/runs?name=a", "x", 403, []string{"Content-Type", octets, "Origin", "https://" + c.s.hosts[0]}},
+		{"cross-site", "POST", "api/runs?name=a", "x", 403, []string{"Content-Type", octets, "Sec-Fetch-Site", "cross-site"}},
+		{"same-site", "POST", "api/runs?name=a", "x", 403, []string{"Content-Type", octets, "Sec-Fetch-Site", "same-site", "Origin", own}},
+		{"no name", "POST", "api/runs", "x", 400, []string{"Content-Type", octets}},
+		{"odd name", "POST", "api/runs?name=a%0ab", "x", 400, []string{"Content-Type", octets}},
+		{"long name", "POST", "api/runs?name=" + strings.Repeat("n", 256), "x", 400, []string{"Content-Type", octets}},
+		{"too large", "POST", "api/runs?name=a", large, 413, []string{"Content-Type", octets, "Origin", own}},
+		{"no snapshot", "POST", "api/runs?name=a", "x", 422, []string{"Content-Type", octets, "Origin", own}},
+		{"a method", "PUT", "api/runs?name=a", "x", 405, []string{"Content-Type", octets}},
+		{"a method", "POST", "api/meta?run=1", "x", 405, []string{"Content-Type", octets}},
 		{"a method", "DELETE", "api/meta?run=1", "", 405, nil},
 		{"a method", "POST", "", "x", 405, nil},
 		{"a method", "OPTIONS", "api/runs", "", 405, nil},
@@ -177,57 +177,133 @@ func TestRefusedRequestsChangeNothing(t *testing.T) {
 		{"delete what was given", "DELETE", "api/runs?run=1", "", 409, []string{"Origin", own}},
 		{"delete nothing", "DELETE", "api/runs", "", 400, nil},
 		{"delete what is not there", "DELETE", "api/runs?run=77", "", 404, nil},
-		{"a foreign host", "POST", "api/runs?name=a", "x", 403, []string{"Content-Type", binary, "Host", "evil.example"}},
+		{"a foreign host", "POST", "api/runs?name=a", "x", 403, []string{"Content-Type", octets, "Host", "evil.example"}},
 	} {
 		status, _, body := c.do(x.method, x.path, strings.NewReader(x.body), x.headers...)
 		refused(t, x.what, x.status, status, body)
 	}
 	// A body of unknown length is cut where it becomes too large.
-	status, _, body := c.do("POST", "api/runs?name=a", io.MultiReader(strings.NewReader(large)), "Content-Type", binary)
+	status, _, body := c.do("POST", "api/runs?name=a", io.MultiReader(strings.NewReader(large)), "Content-Type", octets)
 	refused(t, "too large, of unknown length", http.StatusRequestEntityTooLarge, status, body)
 	if after := c.runs(); after.Version != before.Version || len(after.Runs) != 1 {
 		t.Errorf("the runs have changed: %+v, before %+v", after, before)
 	}
 }
 
+// stall sends the first bytes of a file and no more, until the returned function is called; done is called with the answer.
+func (c *client) stall(t *testing.T, path, kind string, begin []byte, done func(status int, said []byte)) (end func()) {
+	body, open := io.Pipe()
+	t.Cleanup(func() { open.Close() })
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		status, _, said := c.do("POST", path, io.MultiReader(bytes.NewReader(begin), body), "Content-Type", kind)
+		done(status, said)
+	}()
+	return func() {
+		open.Close()
+		<-ended
+	}
+}
+
+const octets = "application/octet-stream"
+
 // Uploads that stall are ended, so that others get their turn.
 func TestStalledUploads(t *testing.T) {
 	c := serve(t, func(s *Server) { s.grace = 50 * time.Millisecond })
-	data, err := os.ReadFile(testdata("variety/graphs"))
+	data, err := os.ReadFile(testdata("snapshots/gpt2_fixed-default"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var stalled sync.WaitGroup
+	ends := []func(){}
+	var ended atomic.Int64 // on a slow machine, before they take their turn
 	for range cap(c.s.reading) {
-		body, open := io.Pipe()
-		defer open.Close()
-		stalled.Go(func() {
-			status, _, said := c.do("POST", "api/runs?name=a", io.MultiReader(bytes.NewReader(data[:10]), body), "Content-Type", "application/octet-stream")
+		ends = append(ends, c.stall(t, "api/runs?name=a", octets, data[:beginBytes+10], func(status int, said []byte) {
 			refused(t, "stalled", http.StatusRequestTimeout, status, said)
-		})
+			ended.Add(1)
+		}))
 	}
-	for len(c.s.reading) < cap(c.s.reading) {
+	for len(c.s.reading)+int(ended.Load()) < cap(c.s.reading) {
 		time.Sleep(time.Millisecond)
 	}
 	status, body := http.StatusRequestTimeout, []byte(nil)
 	for status == http.StatusRequestTimeout { // a slow machine stalls, too
-		status, _, body = c.do("POST", "api/runs?name=graphs.pickle.gz", bytes.NewReader(data), "Content-Type", "application/octet-stream")
+		status, _, body = c.do("POST", "api/runs?name=graphs.pickle.gz", bytes.NewReader(data), "Content-Type", octets)
 	}
 	if status != http.StatusOK {
 		t.Errorf("%d: %s", status, body)
 	}
-	stalled.Wait()
+	for _, end := range ends {
+		end()
+	}
 }
 
-// TestStalledAfterMuch: an upload that came fast buys no time to stall with it.
-func TestStalledAfterMuch(t *testing.T) {
-	var end time.Time
-	b := &cappedBody{r: bytes.NewReader(make([]byte, 1<<20)), begun: time.Now(), grace: time.Second, read: 1 << 30, until: func(t time.Time) error {
-		end = t
-		return nil
-	}}
-	if _, err := b.Read(make([]byte, 100)); err != nil || time.Until(end) > time.Second {
-		t.Errorf("it may stall for %v, %v", time.Until(end), err)
+// Uploads of which nothing comes keep nobody waiting, however many there are.
+func TestStalledBeginnings(t *testing.T) {
+	c := serve(t, func(s *Server) { s.grace = time.Hour })
+	data, err := os.ReadFile(testdata("variety/graphs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := []func(){}
+	for range mostComing - 1 {
+		ends = append(ends, c.stall(t, "api/runs?name=a", octets, data[:10], func(int, []byte) {}))
+	}
+	for c.s.coming.Load() < mostComing-1 {
+		time.Sleep(time.Millisecond)
+	}
+	if status, _, body := c.do("POST", "api/runs?name=graphs.pickle.gz", bytes.NewReader(data), "Content-Type", octets); status != http.StatusOK {
+		t.Errorf("%d: %s", status, body)
+	}
+	ends = append(ends, c.stall(t, "api/runs?name=a", octets, data[:10], func(int, []byte) {}))
+	for c.s.coming.Load() < mostComing {
+		time.Sleep(time.Millisecond)
+	}
+	status, _, body := c.do("POST", "api/runs?name=graphs.pickle.gz", bytes.NewReader(data), "Content-Type", octets)
+	refused(t, "one too many", http.StatusServiceUnavailable, status, body)
+	for _, end := range ends {
+		end()
+	}
+}
+
+// Questions that stall are ended, too.
+func TestStalledQuestions(t *testing.T) {
+	c := serve(t, func(s *Server) { s.grace = 50 * time.Millisecond })
+	for _, path := range []string{"api/plan", "api/playground"} {
+		answered := make(chan struct{})
+		end := c.stall(t, path, "application/json", []byte("{"), func(status int, said []byte) {
+			refused(t, path, http.StatusRequestTimeout, status, said)
+			close(answered)
+		})
+		<-answered
+		end()
+	}
+}
+
+// TestPace: an upload that came fast buys no time to stall with it, and one that comes slowly must be faster while others wait.
+func TestPace(t *testing.T) {
+	for name, x := range map[string]struct {
+		read          int64
+		took          time.Duration
+		crowded       bool
+		least, within time.Duration
+	}{
+		"at first":          {within: time.Minute, least: 50 * time.Second},
+		"after much":        {read: 1 << 40, within: time.Minute, least: 50 * time.Second},
+		"slow":              {read: 100 * minRate, took: 150 * time.Second, within: 10 * time.Second, least: time.Second},
+		"too slow":          {read: 100 * minRate, took: 170 * time.Second, within: -5 * time.Second, least: -time.Minute},
+		"slow among others": {read: 100 * minRate, took: 100 * time.Second, crowded: true, within: -30 * time.Second, least: -time.Minute},
+		"fast among others": {read: 100 * crowdedRate, took: 100 * time.Second, crowded: true, within: time.Minute, least: 50 * time.Second},
+	} {
+		var left time.Duration
+		b := &cappedBody{r: bytes.NewReader(make([]byte, 1<<20)), grace: time.Minute, read: x.read, took: x.took, crowded: func() bool { return x.crowded }}
+		b.until = func(end time.Time) error {
+			left = time.Until(end)
+			return nil
+		}
+		if _, err := b.Read(make([]byte, 100)); err != nil || left > x.within || left < x.least {
+			t.Errorf("%s: it may stall for %v, %v", name, left, err)
+		}
 	}
 }
 

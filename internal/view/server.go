@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/input"
@@ -53,6 +54,8 @@ type Server struct {
 
 	heavy   chan struct{}   // held while a document is made that takes all cores
 	reading chan struct{}   // held while a dropped file is read
+	coming  atomic.Int64    // files that do not have it yet
+	queued  atomic.Int64    // those of them whose first bytes have come
 	opening sync.Mutex      // held while the snapshot of an alarm is read
 	grace   time.Duration   // for a file to come, and for a line of an answer to be taken
 	ctx     context.Context // ends with the server
