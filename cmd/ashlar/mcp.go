@@ -26,8 +26,8 @@ first entries and says how many there are; the argument max_items gives more.
 Only files under --root are read, and no link out of it is followed. Nothing is
 executed, written or sent.
 
-Exit status: 0 the client has closed standard input; 2 a flag is wrong, or what
-came in was no message.`,
+Exit status: 0 the client has closed standard input, and has its answers; 2 a flag
+is wrong.`,
 		Example:           "  ashlar mcp --root ~/runs\n  claude mcp add ashlar -- ashlar mcp --root ~/runs",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,

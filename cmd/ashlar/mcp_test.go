@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -224,5 +225,23 @@ func TestAgentAnswersAreShort(t *testing.T) {
 	}
 	if len(document) > 64<<10 {
 		t.Errorf("the document has %d bytes", len(document))
+	}
+}
+
+// Nothing of a question stays when it was answered.
+func TestAgentForgets(t *testing.T) {
+	s := agentOf(t, t.TempDir())
+	held := func() uint64 {
+		for range 50 {
+			askAgent(t, s, "stats", map[string]any{"file": "none"})
+		}
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := held()
+	if after := held(); after > before+8<<20 {
+		t.Errorf("50 questions leave %d MiB", (after-before)>>20)
 	}
 }

@@ -75,7 +75,7 @@ func agentTools(root *mcp.Root) []mcp.Tool {
 			Call: func(ctx context.Context, arguments map[string]any, progress func(string)) (*mcp.Answer, error) {
 				args, err := t.commandLine(root, flags, arguments)
 				if err != nil {
-					return nil, err
+					return nil, errors.New(oneLine(err))
 				}
 				return ask(ctx, root, args, progress)
 			},

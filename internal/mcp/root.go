@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/ashlar-mem/ashlar/internal/guard"
 )
 
 // Root is the folder whose files may be read.
@@ -51,7 +53,7 @@ func (r *Root) Check(path string) error {
 		real, err := filepath.EvalSymlinks(at)
 		switch {
 		case err == nil && within(r.real, real):
-			return nil
+			return guard.Check(full)
 		case err == nil:
 			return r.outside(path)
 		}

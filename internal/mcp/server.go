@@ -48,7 +48,7 @@ type Server struct {
 const maxItems = "max_items"
 
 // Run answers the messages that come in, one tool at a time, until there are no
-// more or the context ends.
+// more and all have their answers, or the context ends.
 func (s *Server) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	server := mcp.NewServer(&mcp.Implementation{Name: s.Name, Title: s.Title, Version: s.Version}, &mcp.ServerOptions{
 		Instructions: s.Instructions,
@@ -71,17 +71,13 @@ func (s *Server) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 			return t.call(ctx, req)
 		})
 	}
-	err := server.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(in), Writer: unclosed{out}})
+	m := newMessages(ctx, in, out)
+	err := server.Run(ctx, &mcp.IOTransport{Reader: m, Writer: m})
 	if ctx.Err() != nil || errors.Is(err, io.EOF) {
 		return nil // as it should end
 	}
 	return err
 }
-
-// unclosed is a writer that stays open.
-type unclosed struct{ io.Writer }
-
-func (unclosed) Close() error { return nil }
 
 func (t *Tool) describe() (*mcp.Tool, error) {
 	output, err := outputSchema(t.Documents)

@@ -128,6 +128,33 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// A question that is cancelled ends, and leaves the turn to the next one.
+func TestCancel(t *testing.T) {
+	working := make(chan struct{})
+	c := connect(t, func(ctx context.Context, arguments map[string]any, _ func(string)) (*Answer, error) {
+		if arguments["to"] == json.Number("0") {
+			close(working)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return &Answer{[]byte(`{"rows":[],"by":{}}`), "done"}, nil
+	}, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		_, err := c.CallTool(ctx, &mcp.CallToolParams{Name: "count", Arguments: map[string]any{"to": 0}})
+		ended <- err
+	}()
+	<-working
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the cancelled call ended with %v", err)
+	}
+	if r, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: "count", Arguments: map[string]any{"to": 1}}); err != nil || r.IsError {
+		t.Errorf("after a cancelled call: %+v, %v", r, err)
+	}
+}
+
 func TestSchema(t *testing.T) {
 	s, err := outputSchema([]reflect.Type{reflect.TypeFor[counted]()})
 	if err != nil {
