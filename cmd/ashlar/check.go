@@ -171,7 +171,7 @@ func (o *checkOptions) measure(ctx context.Context, std stdio, file string, c ch
 func checkStatus(std stdio, file string, r *check.Report) error {
 	for _, rule := range r.Rules {
 		if rule.Passed == nil {
-			std.errorf("%s: --%s cannot be checked: %s", file, strings.ReplaceAll(rule.Rule, "_", "-"), firstLine(rule.Detail))
+			std.errorf("%s: --%s cannot be checked: %s", file, strings.ReplaceAll(rule.Rule, "_", "-"), rule.Detail)
 		}
 	}
 	switch {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ashlar-mem/ashlar/internal/anonymous"
 	"github.com/ashlar-mem/ashlar/internal/atomicfile"
 	"github.com/ashlar-mem/ashlar/internal/present/export"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
@@ -158,22 +159,30 @@ func convert(cmd *cobra.Command, std stdio, o *convertOptions, in, out string) e
 	if f, err = oneDevice(f, o.device); err != nil {
 		return failure{err}
 	}
-	if f, err = o.hide(cmd.Context(), std, f); err != nil {
-		return err
+	var names []anonymous.Name
+	if o.hidden.on {
+		f, names = o.hidden.hide(std, f)
 	}
-	return writeConverted(cmd.Context(), std, o, f, format, outs)
+	return writeConverted(cmd.Context(), std, o, f, format, outs, names)
 }
 
-// hide leaves out names, if that was asked for, and writes down what they were.
-func (o *convertOptions) hide(ctx context.Context, std stdio, f *snapshot.File) (*snapshot.File, error) {
-	if !o.hidden.on {
-		return f, nil
+// createNames writes what the words of an anonymous snapshot stand for. An older
+// file stays until OUT is complete: the older OUT may be known by it alone.
+func createNames(ctx context.Context, path string, names []anonymous.Name) (*output, error) {
+	file, err := createOutput(ctx, path)
+	if err != nil {
+		return nil, err
 	}
-	hidden, names := o.hidden.hide(std, f)
-	if o.names == "" {
-		return hidden, nil
+	if err = writeNames(file, names); err != nil {
+		err = file.failed(err)
+	} else if file.file.InPlace() { // who reads a pipe may wait for its end before it reads OUT
+		err = file.complete()
 	}
-	return hidden, writeFile(ctx, o.names, func(w io.Writer) error { return writeNames(w, names) })
+	if err != nil {
+		file.abort()
+		return nil, err
+	}
+	return file, nil
 }
 
 // stacksName returns the second file of Parquet.
@@ -197,10 +206,18 @@ func oneDevice(f *snapshot.File, d deviceFlag) (*snapshot.File, error) {
 	return &one, nil
 }
 
-// writeConverted writes the files.
-func writeConverted(ctx context.Context, std stdio, o *convertOptions, f *snapshot.File, format string, outs []string) error {
+// writeConverted writes the files, which all appear when the last is complete.
+func writeConverted(ctx context.Context, std stdio, o *convertOptions, f *snapshot.File, format string, outs []string, names []anonymous.Name) error {
 	defer saveMemory()()
-	var files []*output
+	var files, beside []*output
+	if o.names != "" {
+		file, err := createNames(ctx, o.names, names)
+		if err != nil {
+			return err
+		}
+		defer file.abort()
+		beside = append(beside, file)
+	}
 	for _, name := range outs {
 		file, err := createOutput(ctx, name)
 		if err != nil {
@@ -235,10 +252,8 @@ func writeConverted(ctx context.Context, std stdio, o *convertOptions, f *snapsh
 	if err != nil {
 		return files[0].failed(err)
 	}
-	for _, file := range slices.Backward(files) { // who sees the first finds the second
-		if err := file.commit(); err != nil {
-			return err
-		}
+	if err := commitAll(append(slices.Clone(files), beside...)); err != nil {
+		return err
 	}
 	p.stop()
 	return said(std.out, files)

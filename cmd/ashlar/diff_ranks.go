@@ -43,8 +43,8 @@ func diffRanks(ctx context.Context, std stdio, args, files []string, directory b
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil:
-			r.skipped = append(r.skipped, diff.Skipped{File: f, Error: firstLine(err.Error())})
-			std.errorf("%s; left out", firstLine(err.Error()))
+			r.skipped = append(r.skipped, diff.Skipped{File: f, Error: oneLine(err)})
+			std.errorf("%s; left out", oneLine(err))
 		}
 	}
 	if err := r.write(o); err != nil {

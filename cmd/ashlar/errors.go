@@ -52,7 +52,7 @@ func (s stdio) ended(cmd *cobra.Command, args []string, err error) int {
 	if errors.As(err, &code) {
 		return int(code)
 	}
-	said, hint := firstLine(err.Error()), ""
+	said, hint := oneLine(err), ""
 	switch {
 	case errors.Is(err, context.Canceled):
 		said = interruptedBy(cmd.Context())
@@ -65,9 +65,9 @@ func (s stdio) ended(cmd *cobra.Command, args []string, err error) int {
 	}
 	s.errorf("%s", line)
 	if !errors.As(err, &lost) && wantsJSON(cmd, args) {
-		doc := errorDocument(text.Clean(said), hint, cmd.Flags().Args())
+		doc := errorDocument(said, hint, cmd.Flags().Args())
 		if err := printAnswer(s, true, doc, nil); err != nil {
-			s.errorf("%s", firstLine(err.Error()))
+			s.errorf("%s", oneLine(err))
 		}
 	}
 	return exitInput
@@ -116,7 +116,32 @@ func errorDocument(said, hint string, args []string) *answer.Error {
 	return d
 }
 
-func firstLine(s string) string {
-	s, _, _ = strings.Cut(s, "\n")
-	return s
+// oneLine says an error in one line: of joined ones the first, and a line break
+// or whatever else a terminal would obey, as a name may have it, taken out.
+func oneLine(err error) string { return text.Clean(firstJoined(err)) }
+
+// firstJoined is the text of an error with only the first of those that
+// errors.Join has put together, which is the one that the others followed from.
+func firstJoined(err error) string {
+	said := err.Error()
+	var inner []error
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		inner = []error{e.Unwrap()}
+	case interface{ Unwrap() []error }:
+		inner = e.Unwrap()
+	}
+	inner = slices.DeleteFunc(slices.Clone(inner), func(e error) bool { return e == nil })
+	var lines []string
+	for _, e := range inner {
+		all, first := e.Error(), firstJoined(e)
+		lines = append(lines, all)
+		if first != all {
+			said = strings.Replace(said, all, first, 1)
+		}
+	}
+	if len(lines) > 1 && err.Error() == strings.Join(lines, "\n") {
+		return firstJoined(inner[0])
+	}
+	return said
 }

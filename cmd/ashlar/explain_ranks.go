@@ -40,7 +40,7 @@ func (o *explainOptions) runRanks(ctx context.Context, std stdio, args, files []
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil:
-			r.skipped = append(r.skipped, diff.Skipped{File: file, Error: firstLine(err.Error())})
+			r.skipped = append(r.skipped, diff.Skipped{File: file, Error: oneLine(err)})
 		}
 	}
 	if r.added == 0 {

@@ -94,7 +94,7 @@ func addFailure(ctx context.Context, err error, there, all int) string {
 	if errors.Is(err, context.Canceled) {
 		return fmt.Sprintf("%s: %s of %s files are in the fleet; run it again for the others", interruptedBy(ctx), count(there), count(all))
 	}
-	return firstLine(err.Error())
+	return oneLine(err)
 }
 
 // tagsFlag is KEY=VALUE, any number of times.
@@ -173,6 +173,9 @@ the store cannot be used. What was added before that stays, and is counted.`,
 				added.Error = addFailure(cmd.Context(), err, added.Added+added.Known, len(files))
 			}
 			said := printAnswer(std, asJSON, added, func(w io.Writer) error { return text.FleetAdded(w, &added, std.style()) })
+			for _, r := range added.Refused {
+				std.errorf("%s", r.Error)
+			}
 			switch {
 			case said != nil:
 				return said

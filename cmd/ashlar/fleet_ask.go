@@ -75,17 +75,18 @@ Exit status: 0 answered; 2 a flag is wrong, or the store cannot be used.`,
 			if err := json.Unmarshal(document, &d); err != nil {
 				return failure{err}
 			}
-			for _, n := range d.Notes {
-				if !asJSON {
-					std.errorf("note: %s", n)
-				}
-			}
 			err = writeFile(cmd.Context(), out, func(w io.Writer) error {
 				_, err := w.Write(d.Parquet)
 				return err
 			})
-			if err != nil || !asJSON {
+			if err != nil {
 				return err
+			}
+			if !asJSON {
+				for _, n := range d.Notes {
+					std.errorf("note: %s", n)
+				}
+				return nil
 			}
 			return printAnswer(std, asJSON, fleet.WrittenTable{File: out, Rows: d.Rows, Columns: d.Columns, Notes: d.Notes}, nil)
 		})

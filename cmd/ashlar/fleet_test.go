@@ -86,11 +86,19 @@ func TestFleetAdd(t *testing.T) {
 		if err := json.Unmarshal([]byte(stdout), &got); err != nil {
 			t.Fatalf("%v: %q, %q", err, stdout, stderr)
 		}
+		if refusals := strings.Count(stderr, "\n"); refusals != len(want.Refused) || refusals > 0 && !strings.HasPrefix(stderr, "ashlar: "+junk+": ") {
+			t.Errorf("of %d refusals there is %q", len(want.Refused), stderr)
+		}
 		if code != wantCode || got.Added != want.Added || got.Known != want.Known || len(got.Refused) != len(want.Refused) {
 			t.Errorf("status %d, %+v, want %+v", code, got, want)
 		}
 	}
-	code, stdout, _ := fleetCommand(t, "check", "--dir", filepath.Join(dir, "store"))
+	args = []string{"add", "--dir", filepath.Join(dir, "store"), os.DevNull, junk}
+	code, stdout, stderr := fleetCommand(t, args...)
+	if code != exitInput || stdout != "0 added, 0 known already, 2 refused, 0 skipped\n" || strings.Count(stderr, "\nashlar: "+junk) != 1 || !strings.HasPrefix(stderr, "ashlar: "+os.DevNull+" is no ordinary file") {
+		t.Errorf("status %d, %q, %q", code, stdout, stderr)
+	}
+	code, stdout, _ = fleetCommand(t, "check", "--dir", filepath.Join(dir, "store"))
 	if code != exitBad || !strings.Contains(stdout, "0 wrong") || !strings.Contains(stdout, "waiting: 1 file ") {
 		t.Errorf("a file without answers: status %d, %q", code, stdout)
 	}
@@ -173,6 +181,13 @@ func TestFleetAddFolder(t *testing.T) {
 	var written fleet.WrittenTable
 	if err := json.Unmarshal([]byte(stdout), &written); err != nil || code != exitOK || written.File != table || written.Columns == 0 || len(written.Notes) != 1 || stderr != "" {
 		t.Errorf("status %d, %v, %q, %q", code, err, stdout, stderr)
+	}
+	if code, _, stderr := fleetCommand(t, "query", "-o", table, "--dir", store); code != exitOK || !strings.HasPrefix(stderr, "ashlar: note: 2 files wait") {
+		t.Errorf("status %d, %q", code, stderr)
+	}
+	nowhere := filepath.Join(dir, "nowhere", "table.parquet")
+	if code, _, stderr := fleetCommand(t, "query", "-o", nowhere, "--dir", store); code != exitInput || stderr != "ashlar: "+nowhere+" cannot be written: no such file or directory\n" {
+		t.Errorf("a table that cannot be written: status %d, %q", code, stderr)
 	}
 	if code, stdout, _ := fleetCommand(t, "query", "--json", "--dir", store); code != exitOK || !strings.Contains(stdout, "2 files wait") {
 		t.Errorf("status %d, %q", code, stdout)

@@ -147,6 +147,7 @@ func (o *fleetServeFlags) run(cmd *cobra.Command, std stdio) error {
 			return errors.New("--max-disk 0 would remove every file: give a size such as 200GiB, or leave it out for no limit")
 		}
 	}
+	endless(cmd.Context())
 	takesTime(cmd.Context()) // until the store is closed
 	defer saveMemory()()     // a table of all files is soon garbage
 	return untilEnded(cmd.Context(), o.store.fleetWith(cmd.Context(), options, func(h *hub.Hub, st *fleet.Store) error {
@@ -230,6 +231,7 @@ used, or jobs come from a newer version.`,
 		if err := store.exists(); err != nil {
 			return err
 		}
+		endless(cmd.Context())
 		takesTime(cmd.Context())
 		return untilEnded(cmd.Context(), store.fleetWith(cmd.Context(), hub.Options{Follow: true}, func(_ *hub.Hub, st *fleet.Store) error {
 			if err := st.Work(cmd.Context(), w); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,20 @@ func setHelp(root *cobra.Command, columns int) {
 			c.SetUsageTemplate(strings.Replace(usage, flags, groupedFlags(c, columns), 1))
 		}
 	}
+}
+
+// helpWriter writes what cobra prints itself: help, the version, completions. It
+// keeps the error, which cobra forgets or words in its own way.
+type helpWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (h *helpWriter) Write(p []byte) (int, error) {
+	if h.err == nil {
+		_, h.err = h.w.Write(p)
+	}
+	return len(p), nil
 }
 
 // reflow wraps what the help of a command and its subcommands says.

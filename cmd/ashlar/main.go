@@ -29,6 +29,9 @@ func main() {
 			signal.Reset() // a third one ends it, should standard error block
 			atomicfile.RemoveUnfinished()
 			std.clearLine()
+			if end.endless.Load() {
+				os.Exit(exitOK)
+			}
 			std.errorf("%s", interruptedBy(ctx))
 			os.Exit(exitInput)
 		})

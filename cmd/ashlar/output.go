@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
@@ -48,11 +49,39 @@ func createOutput(ctx context.Context, path string) (*output, error) {
 	return o, nil
 }
 
-// commit completes the file and gives it its name.
-func (o *output) commit() error {
-	for _, f := range append(o.close, o.file.Commit) {
+// complete ends writing, so that commit has only the name to give.
+func (o *output) complete() error {
+	for _, f := range append(o.close, o.file.Complete) {
 		if err := f(); err != nil {
 			return o.failed(err)
+		}
+	}
+	o.close = nil
+	return nil
+}
+
+// commit completes the file, if need be, and gives it its name.
+func (o *output) commit() error {
+	if err := o.complete(); err != nil {
+		return err
+	}
+	if err := o.file.Commit(); err != nil {
+		return o.failed(err)
+	}
+	return nil
+}
+
+// commitAll commits files that belong together: none has its name before all are
+// complete, and who sees the first finds the others.
+func commitAll(files []*output) error {
+	for _, o := range files {
+		if err := o.complete(); err != nil {
+			return err
+		}
+	}
+	for _, o := range slices.Backward(files) {
+		if err := o.commit(); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -117,3 +117,62 @@ func TestHostileNames(t *testing.T) {
 		}
 	}
 }
+
+// Files that belong together are replaced together: if one cannot be written, the
+// older ones stay.
+func TestWritingOneOfSeveralFails(t *testing.T) {
+	const full = "/dev/full"
+	if _, err := os.Stat(full); err != nil {
+		t.Skip(err)
+	}
+	convert := func(dir, out string) (int, string) {
+		var stdout, stderr bytes.Buffer
+		args := []string{"convert", "--anonymous", "--names", filepath.Join(dir, "names.txt"), graphs, filepath.Join(dir, out)}
+		return execute(t.Context(), stdio{out: &stdout, err: &stderr}, args), stderr.String()
+	}
+	for _, c := range []struct{ out, full string }{
+		{"out.parquet", "out.parquet"},
+		{"out.parquet", "out.stacks.parquet"},
+		{"out.parquet", "names.txt"},
+		{"out.json", "out.json"},
+		{"out.json", "names.txt"},
+		{"out.json.gz", "out.json.gz"},
+	} {
+		dir := t.TempDir()
+		files := []string{c.out, "names.txt", "out.stacks.parquet"}
+		for _, name := range files {
+			var err error
+			if path := filepath.Join(dir, name); name == c.full {
+				err = os.Symlink(full, path)
+			} else {
+				err = os.WriteFile(path, []byte("old"), 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if code, said := convert(dir, c.out); code != exitInput || said != "ashlar: "+filepath.Join(dir, c.full)+" cannot be written: no space left on device\n" {
+			t.Errorf("%+v: status %d, %q", c, code, said)
+		}
+		for _, name := range files {
+			if name == c.full {
+				continue
+			}
+			if data, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(data) != "old" {
+				t.Errorf("%+v: %s has been replaced (%d bytes, %v)", c, name, len(data), err)
+			}
+		}
+		if left := leftIn(t, dir); len(left) != len(files) {
+			t.Errorf("%+v: %v is left", c, left)
+		}
+		if err := os.Remove(filepath.Join(dir, c.full)); err != nil {
+			t.Fatal(err)
+		}
+		if code, said := convert(dir, c.out); code != exitOK {
+			t.Errorf("%+v with room: status %d, %q", c, code, said)
+		}
+		if data, err := os.ReadFile(filepath.Join(dir, "names.txt")); err != nil || string(data) == "old" {
+			t.Errorf("%+v with room: the names are old, %v", c, err)
+		}
+	}
+}

@@ -37,7 +37,7 @@ func TestPoliciesCommand(t *testing.T) {
 		{args: []string{streams, "--policy", "bestfit"}, code: 2, stderr: `--policy: unknown policy "bestfit" (did you mean best-fit?); there are caching, expandable, best-fit`},
 		{args: []string{streams, "--policy", "async:x"}, code: 2, stderr: "the release threshold is max or a size"},
 		{args: []string{broken}, code: 2, stderr: "broken.csv: line 3: upper 2 is not after lower 9"},
-		{args: []string{streams, "--policy", "managed", "--access", access}, code: 2, stderr: "access 1: no block that is live at event 1"},
+		{args: []string{streams, "--policy", "managed", "--access", access}, code: 2, stderr: "line 1: no block that is live at event 1"},
 		{args: []string{problem, "--access", access}, code: 2, stderr: "which nobody accesses"},
 		{args: []string{streams, "--costs", access}, code: 2, stderr: "no times of managed memory"},
 		{args: []string{streams, "--budget", "0s"}, code: 2, stderr: "--budget is 0s"},

@@ -19,6 +19,7 @@ const patience = 1500 * time.Millisecond
 type ending struct {
 	patient atomic.Bool // the command may take its time
 	hurried atomic.Bool // the second signal is the command's, too
+	endless atomic.Bool // the command goes on until it is asked to end
 	again   chan struct{}
 }
 
@@ -63,6 +64,9 @@ func endingOf(ctx context.Context) *ending {
 	}
 	return &ending{}
 }
+
+// endless says that a command goes on until it is asked to end: however it ends then, it was asked to.
+func endless(ctx context.Context) { endingOf(ctx).endless.Store(true) }
 
 // takesTime lets a command end what it has begun, however long that takes.
 func takesTime(ctx context.Context) { endingOf(ctx).patient.Store(true) }

@@ -129,11 +129,11 @@ func (v *verification) one(name string, r *replay.Result, err error) {
 	v.document.Add(name, r, err)
 	if err != nil {
 		v.unreadable++
-		v.std.errorf("%s", firstLine(err.Error()))
+		v.std.errorf("%s", oneLine(err))
 		return
 	}
 	for _, w := range r.Warnings {
-		v.std.errorf("%s: %s", name, firstLine(w))
+		v.std.errorf("%s: %s", name, w)
 	}
 	if v.options.json {
 		return

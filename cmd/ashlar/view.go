@@ -112,6 +112,7 @@ func (o *viewOptions) run(ctx context.Context, std stdio, files []string) error 
 	if err := o.announce(std, std.out, s); err != nil {
 		return failure{err}
 	}
+	endless(ctx)
 	if err := s.Serve(ctx); err != nil {
 		return failure{fmt.Errorf("the page cannot be served any more: %w", err)}
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/fleet"
+	"github.com/ashlar-mem/ashlar/internal/guard"
 	"github.com/ashlar-mem/ashlar/internal/hub"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
@@ -146,6 +147,7 @@ or the store or an address cannot be used.`,
 		if o.once {
 			return o.runOnce(cmd.Context(), std, rules)
 		}
+		endless(cmd.Context())
 		return untilEnded(cmd.Context(), o.run(cmd.Context(), std, rules))
 	}
 	cmd.AddCommand(newWatchExport(std), newWatchSnapshot(std))
@@ -167,6 +169,9 @@ func defaultSocket() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("ashlar-%d", os.Getuid()), "watch.sock")
 }
 
+// maxAlarms is far above any list of alarms.
+const maxAlarms = 1 // MiB
+
 func (o *watchOptions) check() ([]*watch.Rule, error) {
 	switch {
 	case o.store.hub != "" && (o.store.dir != "" || o.forward != ""):
@@ -185,8 +190,12 @@ func (o *watchOptions) check() ([]*watch.Rule, error) {
 	if err := input.Check(o.alarms); err != nil {
 		return nil, failure{fmt.Errorf("--alarms: %w", err)}
 	}
-	lines, err := os.ReadFile(o.alarms)
-	if err != nil {
+	lines, err := guard.ReadFile(o.alarms, maxAlarms, "list of alarms")
+	var refused *guard.RefusedError
+	switch {
+	case errors.As(err, &refused):
+		return nil, failure{fmt.Errorf("--alarms: %w", err)}
+	case err != nil:
 		return nil, failure{fmt.Errorf("--alarms: %s cannot be read: %w", o.alarms, err)}
 	}
 	rules, err := watch.ParseRules(string(lines))
@@ -228,6 +237,9 @@ func (o *watchOptions) runOnce(ctx context.Context, std stdio, rules []*watch.Ru
 	return printAnswer(std, o.json, &st, func(w io.Writer) error { return text.Watch(w, &st, std.style()) })
 }
 
+// maxState is far above the state of any server.
+const maxState = 64 << 20
+
 // askState asks a server that runs for its state.
 func askState(ctx context.Context, address string) (st watch.Status, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -249,7 +261,7 @@ func askState(ctx context.Context, address string) (st watch.Status, err error) 
 		return st, err
 	}
 	defer answer.Body.Close()
-	return st, json.NewDecoder(answer.Body).Decode(&st)
+	return st, json.NewDecoder(io.LimitReader(answer.Body, maxState)).Decode(&st)
 }
 
 // run watches until it is asked to end.
@@ -290,7 +302,7 @@ func (o *watchOptions) run(ctx context.Context, std stdio, rules []*watch.Rule) 
 	if err != nil {
 		return failure{err}
 	}
-	std.errorf("jobs reach it at %s", o.listen)
+	std.errorf("jobs reach it at %s", addressOf(listeners[0]))
 	out := std.out
 	if o.json {
 		out = std.err // standard output is for the lines
@@ -300,6 +312,14 @@ func (o *watchOptions) run(ctx context.Context, std stdio, rules []*watch.Rule) 
 		return failure{err}
 	}
 	return o.serve(ctx, s, screen, page, listeners, []http.Handler{s.Handler(), s.MetricsHandler(token)})
+}
+
+// addressOf is how --listen names where a listener is, whose port the system may have chosen.
+func addressOf(l net.Listener) string {
+	if a := l.Addr(); a.Network() != "unix" {
+		return a.String()
+	}
+	return "unix:" + l.Addr().String()
 }
 
 // serve answers on the listeners, each with its handler, and on the page, and does

@@ -60,7 +60,7 @@ var settingKeys = set(
 
 // settingFields are what a file's allocator_settings have under other names.
 var settingFields = set(
-	"ashlar_host_bytes", "large_segment_size", "max_non_split_rounding", "max_non_split_rounding_size", "max_split_size", "trace_alloc_max_entries", "trace_alloc_overflowed",
+	"ashlar_dropped_bytes", "ashlar_host_bytes", "large_segment_size", "max_non_split_rounding", "max_non_split_rounding_size", "max_split_size", "trace_alloc_max_entries", "trace_alloc_overflowed",
 )
 
 // messageWords are the words of PyTorch's out-of-memory messages.

@@ -20,6 +20,7 @@ type File struct {
 	file      *os.File
 	temporary bool
 	part      string // the hidden name, "" if it has none
+	complete  bool
 	size      int64
 }
 
@@ -133,24 +134,45 @@ func (f *File) Write(p []byte) (int, error) {
 	return n, f.failed(err)
 }
 
-// Commit completes the file and gives it its name. One that it replaces leaves
-// it its permissions.
-func (f *File) Commit() error {
+// InPlace reports whether the file is written to as it is, as a pipe or a device.
+func (f *File) InPlace() bool { return !f.temporary }
+
+// Complete ends writing, so that Commit has only the name to give. Who writes
+// several files that belong together completes all of them first, and soon commits
+// them: a complete file is no longer locked. One that is replaced leaves its
+// permissions.
+func (f *File) Complete() error {
+	if f.complete {
+		return nil
+	}
+	if err := f.end(); err != nil {
+		return f.failed(err)
+	}
+	f.complete = true
+	return nil
+}
+
+func (f *File) end() error {
 	if !f.temporary {
-		return f.failed(f.file.Close())
+		return f.file.Close()
 	}
 	mode := fs.FileMode(0o644)
 	if info, err := os.Stat(f.target); err == nil {
 		mode = info.Mode().Perm()
 	}
 	if err := f.file.Chmod(mode); err != nil {
-		return f.failed(err)
+		return err
 	}
 	if err := f.name(); err != nil {
-		return f.failed(err)
+		return err
 	}
-	if err := f.file.Close(); err != nil {
-		return f.failed(err)
+	return f.file.Close()
+}
+
+// Commit completes the file, if need be, and gives it its name.
+func (f *File) Commit() error {
+	if err := f.Complete(); err != nil || !f.temporary {
+		return err
 	}
 	if err := os.Rename(f.part, f.target); err != nil {
 		return f.failed(err)

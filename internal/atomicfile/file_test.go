@@ -260,6 +260,40 @@ func TestFailure(t *testing.T) {
 	same(t, tree(t, dir), want)
 }
 
+// A complete file has its name only after Commit, and Abort still removes it.
+func TestComplete(t *testing.T) {
+	for _, commit := range []bool{false, true} {
+		dir, path := target{path: "old"}.set(t)
+		want := tree(t, dir)
+		f, err := Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(f, "new"); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := f.Complete(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := io.WriteString(f, "more"); err == nil {
+			t.Error("a complete file is written to")
+		}
+		if old, err := os.ReadFile(path); err != nil || string(old) != "old" {
+			t.Errorf("before Commit: %q, %v", old, err)
+		}
+		if commit {
+			if err := f.Commit(); err != nil {
+				t.Error(err)
+			}
+			want[filepath.Base(path)] = "new"
+		}
+		f.Abort()
+		same(t, tree(t, dir), want)
+	}
+}
+
 // A program that ends without Abort leaves what is complete and nothing else.
 func TestRemoveUnfinished(t *testing.T) {
 	named(t)

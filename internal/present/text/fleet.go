@@ -17,14 +17,12 @@ import (
 // shownSkipped is how many things that were left out of folders are named.
 const shownSkipped = 10
 
-// FleetAdded writes what became of files that were added.
+// FleetAdded writes what became of files that were added. Why some were refused
+// is an error, and not part of it.
 func FleetAdded(w io.Writer, a *fleet.Added, style Style) error {
 	p := &page{w: w, style: style}
 	n := func(n int) string { return units.Count(int64(n)) }
 	p.line("%s added, %s known already, %s refused, %s skipped", n(a.Added), n(a.Known), n(len(a.Refused)), n(len(a.Skipped)))
-	for _, r := range a.Refused {
-		p.wrapped("refused: ", Clean(r.Error))
-	}
 	for i, s := range a.Skipped {
 		if i == shownSkipped {
 			p.line("skipped: %s more, which --json lists", n(len(a.Skipped)-i))
