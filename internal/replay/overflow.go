@@ -45,7 +45,8 @@ type OverflowStep struct {
 
 // Away is a tensor in the host's memory.
 type Away struct {
-	Tensor int
+	Tensor int    // -1: a request that failed when it was recorded, and is served now
+	Event  int    // that shows this request
 	Bytes  uint64 // of it there
 	Moved  bool   // it was made on the device in this step, and moved when others needed its place
 	Home   bool   // it came home before it was used, or, if it was moved, soon after
@@ -237,6 +238,9 @@ func (r *overflowRun) call(c Call) error {
 		if err != nil {
 			return err
 		}
+		if _, far, _, _ := r.space.Where(addr); far > 0 {
+			r.made = append(r.made, Away{Tensor: -1, Event: c.Event, Bytes: far})
+		}
 		return r.engine.Free(addr)
 	case CallFree:
 		addr := r.addrs[c.Tensor]
@@ -307,7 +311,10 @@ func (r *overflowRun) noteMoved() {
 func (r *overflowRun) noteHome() {
 	for i := range r.made {
 		w := &r.made[i]
-		if addr := r.addrs[w.Tensor]; w.Moved && addr != 0 {
+		if !w.Moved {
+			continue
+		}
+		if addr := r.addrs[w.Tensor]; addr != 0 {
 			if _, far, _, _ := r.space.Where(addr); far == 0 {
 				w.Home = true
 			}

@@ -1,12 +1,8 @@
 package policies
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"time"
@@ -14,7 +10,6 @@ import (
 	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/internal/policy"
 	"github.com/ashlar-mem/ashlar/internal/policy/managed"
-	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -35,96 +30,6 @@ func (c *Costs) time(bytes uint64, prefetched bool) time.Duration {
 	return time.Duration(float64(bytes) * c.OnDemand)
 }
 
-// Access is a use of recorded memory.
-type Access struct {
-	Event int    `json:"event"`
-	Addr  uint64 `json:"addr"`
-	Bytes uint64 `json:"bytes"`
-	Write bool   `json:"write"`
-
-	op     int32 // that it comes after
-	tensor int32
-	offset uint64
-}
-
-// ReadAccesses reads JSON lines of accesses, in the order of their events, and finds
-// the blocks that they are in. The error names the line.
-func ReadAccesses(r io.Reader, of *run.Checked) ([]Access, error) {
-	dec := json.NewDecoder(r)
-	dec.DisallowUnknownFields()
-	var all []Access
-	for n := 1; ; n++ {
-		var a Access
-		if err := dec.Decode(&a); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, fmt.Errorf(`access %d: %w; write {"event": 12, "addr": 140234, "bytes": 4096, "write": true}`, n, err)
-		}
-		if n > 1 && a.Event < all[n-2].Event {
-			return nil, fmt.Errorf("access %d is at event %d, the one before at %d: sort them by event", n, a.Event, all[n-2].Event)
-		}
-		all = append(all, a)
-	}
-	return all, locate(all, of)
-}
-
-// located is a live block by its recorded address.
-type located struct {
-	addr, size uint64
-	tensor     int32
-}
-
-// locate finds the tensor of each access.
-func locate(all []Access, of *run.Checked) error {
-	p := of.Program
-	var live []located
-	find := func(addr uint64) (int, bool) {
-		return slices.BinarySearchFunc(live, addr, func(l located, addr uint64) int { return cmp.Compare(l.addr, addr) })
-	}
-	add := func(l located) {
-		if at, found := find(l.addr); found {
-			live[at] = l
-		} else {
-			live = slices.Insert(live, at, l)
-		}
-	}
-	tensor := int32(0)
-	for _, s := range p.Start.Segments {
-		for _, b := range s.Blocks {
-			add(located{b.Address, b.Size, tensor})
-			tensor++
-		}
-	}
-	c := newCourse(p, nil)
-	at := make([]uint64, p.Tensors())
-	op := 0
-	for n := range all {
-		a := &all[n]
-		for ; op < len(c.ops) && c.event(op) <= a.Event; op++ {
-			o := &c.ops[op]
-			switch {
-			case o.kind == opMalloc && c.event(op) >= 0:
-				at[o.tensor] = of.Trace.Events.Addr.At(c.event(op))
-				add(located{at[o.tensor], c.rounded(o.size), o.tensor})
-			case o.kind == opFree || o.kind == opFreeLater:
-				i := slices.IndexFunc(live, func(l located) bool { return l.tensor == o.tensor })
-				if i >= 0 {
-					live = slices.Delete(live, i, i+1)
-				}
-			}
-		}
-		i, found := find(a.Addr)
-		if !found {
-			i--
-		}
-		if i < 0 || a.Addr+a.Bytes > live[i].addr+live[i].size || a.Addr+a.Bytes < a.Addr {
-			return fmt.Errorf("access %d: no block that is live at event %d holds %d bytes at %d", n+1, a.Event, a.Bytes, a.Addr)
-		}
-		a.op, a.tensor, a.offset = int32(op-1), live[i].tensor, a.Addr-live[i].addr
-	}
-	return nil
-}
-
 // managed models the run in managed memory, on devices smaller than it needs.
 func (a *asked) managed(name string) (*Result, error) {
 	r := &Result{Policy: name, Kind: Model, Parameters: map[string]any{"page_bytes": managed.Page, "prefetch": name == ManagedPrefetch}, Notes: []string{}}
@@ -138,41 +43,46 @@ func (a *asked) managed(name string) (*Result, error) {
 		return nil, err
 	}
 	prefetch := name == ManagedPrefetch
-	for _, t := range all {
+	for _, t := range all.sizes {
 		r.Sizes = append(r.Sizes, Size{
 			t.device, t.low, t.high, *milliseconds(a.Costs.time(t.low, prefetch)), *milliseconds(a.Costs.time(t.high, prefetch)),
 		})
 	}
-	r.Notes = a.managedNotes(r.Sizes)
+	r.Notes = a.managedNotes(r.Sizes, all.every)
 	return r, nil
 }
 
-// traffic is what a device of some size moves: a range, as far as accesses are not
+// traffic is what devices of some sizes move.
+type traffic struct {
+	sizes []movedAt
+	every int // steps, of which in the last one all live blocks are touched
+}
+
+// movedAt is what a device of some size moves: a range, as far as accesses are not
 // known.
-type traffic struct{ device, low, high uint64 }
+type movedAt struct{ device, low, high uint64 }
 
 // findTraffic tries devices that are smaller and smaller.
-func (a *asked) findTraffic(ctx context.Context) ([]traffic, error) {
+func (a *asked) findTraffic(ctx context.Context) (all traffic, err error) {
 	where, end, err := a.layout(ctx)
 	if err != nil {
-		return nil, err
+		return all, err
 	}
-	if a.every, err = a.oftenEnough(ctx, where, mostTouches); err != nil {
-		return nil, err
+	if all.every, err = a.oftenEnough(ctx, where, mostTouches); err != nil {
+		return all, err
 	}
-	var all []traffic
 	for _, share := range shares {
-		t := traffic{device: a.lower / 100 * share}
+		t := movedAt{device: a.lower / 100 * share}
 		if t.low, err = a.moved(ctx, t.device, where, end, a.Accesses != nil, 0); err != nil {
-			return nil, err
+			return all, err
 		}
 		t.high = t.low
 		if a.Accesses == nil {
-			if t.high, err = a.moved(ctx, t.device, where, end, false, a.every); err != nil {
-				return nil, err
+			if t.high, err = a.moved(ctx, t.device, where, end, false, all.every); err != nil {
+				return all, err
 			}
 		}
-		all = append(all, t)
+		all.sizes = append(all.sizes, t)
 	}
 	return all, nil
 }
@@ -296,12 +206,12 @@ func (a *asked) moved(ctx context.Context, bytes uint64, where []extent, end uin
 }
 
 // managedNotes says what the range rests on, and where the cliff is.
-func (a *asked) managedNotes(sizes []Size) []string {
+func (a *asked) managedNotes(sizes []Size, every int) []string {
 	notes := []string{}
 	if a.Accesses == nil {
 		step := "every step"
-		if a.every > 1 {
-			step = fmt.Sprintf("one of %d steps, as there are so many,", a.every)
+		if every > 1 {
+			step = fmt.Sprintf("one of %d steps, as there are so many,", every)
 		}
 		notes = append(notes, "a recording shows no accesses: low is as if blocks were touched only when they are allocated, high as if also in "+step+" and before they are freed; --access tells")
 	}

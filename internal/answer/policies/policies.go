@@ -92,8 +92,7 @@ type asked struct {
 	lowerAt int // op
 	cap     uint64
 	// traffic is that of managed memory, which prefetching does not change.
-	traffic func() ([]traffic, error)
-	every   int // steps, of which in the last one all live blocks are touched
+	traffic func() (traffic, error)
 }
 
 // Ask answers a question about a run. The error is an *[UnknownError] or a
@@ -147,7 +146,7 @@ func (a *asked) answer(ctx context.Context, out *Answer) (*Answer, error) {
 	} else {
 		a.cap = memory
 	}
-	a.traffic = sync.OnceValues(func() ([]traffic, error) { return a.findTraffic(ctx) })
+	a.traffic = sync.OnceValues(func() (traffic, error) { return a.findTraffic(ctx) })
 	tasks := make([]task, 0, len(names)+len(a.Settings))
 	for _, n := range names {
 		tasks = append(tasks, a.task(n))

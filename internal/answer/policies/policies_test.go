@@ -273,11 +273,11 @@ func TestManaged(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	for text, want := range map[string]string{
-		`{"event": 0, "addr": 1, "bytes": 1, "write": true}`:                        "access 1: no block",
+		`{"event": 0, "addr": 1, "bytes": 1, "write": true}`:                        "line 1: no block",
 		fine + "\n" + `{"event": -5, "addr": 1, "bytes": 1}`:                        "sort them",
-		fine + "\n" + `{"event": "x"}`:                                              "access 2",
-		`{"when": 3}`:                                                               "access 1",
-		fmt.Sprintf(`{"event": %d, "addr": %d, "bytes": 99999999999}`, event, addr): "access 1: no block",
+		fine + "\n" + `{"event": "x"}`:                                              "line 2",
+		`{"when": 3}`:                                                               "line 1",
+		fmt.Sprintf(`{"event": %d, "addr": %d, "bytes": 99999999999}`, event, addr): "line 1: no block",
 	} {
 		if _, err := ReadAccesses(strings.NewReader(text), r); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
@@ -375,13 +375,14 @@ func TestTouchedInSomeSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.every, err = a.oftenEnough(t.Context(), where, mostTouches); err != nil || a.every != 1 {
-		t.Errorf("an ordinary run: one of %d steps, %v", a.every, err)
+	if every, err := a.oftenEnough(t.Context(), where, mostTouches); err != nil || every != 1 {
+		t.Errorf("an ordinary run: one of %d steps, %v", every, err)
 	}
-	if a.every, err = a.oftenEnough(t.Context(), where, 1000); err != nil || a.every < 2 {
-		t.Errorf("with fewer touches: one of %d steps, %v", a.every, err)
+	every, err := a.oftenEnough(t.Context(), where, 1000)
+	if err != nil || every < 2 {
+		t.Errorf("with fewer touches: one of %d steps, %v", every, err)
 	}
-	if said := a.managedNotes(nil)[0]; !strings.Contains(said, fmt.Sprintf("one of %d steps", a.every)) {
+	if said := a.managedNotes(nil, every)[0]; !strings.Contains(said, fmt.Sprintf("one of %d steps", every)) {
 		t.Error(said)
 	}
 }

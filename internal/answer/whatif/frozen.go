@@ -18,8 +18,8 @@ import (
 var leastFrozen = settings.Default().LargeSegmentSize
 
 // frozen reports which parameters may be without a gradient, and how many bytes these are; none if no step shows any
-// gradient, as in inference.
-func (j *OverflowJob) frozen() (is func(tensor int) bool, bytes uint64) {
+// gradient, as in inference. trains is whether there are gradients or an optimizer's state.
+func (j *OverflowJob) frozen() (is func(tensor int) bool, bytes uint64, trains bool) {
 	type born struct {
 		step int
 		size uint64
@@ -60,5 +60,5 @@ func (j *OverflowJob) frozen() (is func(tensor int) bool, bytes uint64) {
 			bytes += size * uint64(n)
 		}
 	}
-	return func(tensor int) bool { return open[sizes[tensor]] && j.Category(tensor) == findings.Parameters }, bytes
+	return func(tensor int) bool { return open[sizes[tensor]] && j.Category(tensor) == findings.Parameters }, bytes, len(gradients)+len(state) > 0
 }

@@ -78,7 +78,7 @@ func TestFrozen(t *testing.T) {
 		{"inference", adapter{still: []uint64{a, b, c}}, 0},
 	} {
 		j := x.job.job(t, 4)
-		is, bytes := j.frozen()
+		is, bytes, _ := j.frozen()
 		if bytes != x.want {
 			t.Errorf("%s: %d bytes, want %d", x.name, bytes, x.want)
 		}
@@ -105,7 +105,7 @@ func TestFrozenStateOnly(t *testing.T) {
 		}
 		return findings.Temporaries
 	}
-	if _, bytes := j.frozen(); bytes != 0 {
+	if _, bytes, _ := j.frozen(); bytes != 0 {
 		t.Errorf("%d bytes", bytes)
 	}
 }
@@ -123,9 +123,9 @@ func TestFrozenRange(t *testing.T) {
 		if err != nil || !o.Runs || o.Frozen != 4*c {
 			t.Fatalf("%v: %+v, %v", share, o, err)
 		}
-		is, _ := j.frozen()
+		is, _, trains := j.frozen()
 		for _, named := range []func(int) bool{is, func(int) bool { return false }} {
-			one, err := j.ask(t.Context(), with, 4<<30, named)
+			one, err := j.ask(t.Context(), with, 4<<30, named, trains)
 			if err != nil || !one.Runs {
 				t.Fatalf("%v: %+v, %v", share, one, err)
 			}

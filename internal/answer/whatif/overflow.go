@@ -10,6 +10,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/findings"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/run"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -27,6 +28,8 @@ type Overflow struct {
 	// StepSeconds is what a recorded step takes, with what the recording costs; nil if the
 	// file does not tell.
 	StepSeconds *float64 `json:"step_seconds"`
+	// Steps is of how many steps all this is the mean; 0 if none were found: it is of the whole recording then.
+	Steps int `json:"steps"`
 	// Slowdown is how many times longer a step takes; nil if StepSeconds is.
 	Slowdown *Range `json:"slowdown"`
 	// Frozen are the bytes of parameters without a gradient; the ranges hold whether libashlar.so names them cold or not.
@@ -155,29 +158,29 @@ type OverflowJob struct {
 // gradient as cold is not in a recording: the answer then holds for both.
 func (j *OverflowJob) Ask(ctx context.Context, c replay.Conditions, host uint64) (*Overflow, error) {
 	none := func(int) bool { return false }
-	frozen, bytes := j.frozen()
+	frozen, bytes, trains := j.frozen()
 	if bytes < leastFrozen {
-		return j.ask(ctx, c, host, none)
+		return j.ask(ctx, c, host, none, trains)
 	}
-	out, err := j.ask(ctx, c, host, frozen)
+	out, err := j.ask(ctx, c, host, frozen, trains)
 	if err != nil {
 		return nil, err
 	}
 	out.Frozen = bytes
-	trained, err := j.ask(ctx, c, host, none)
+	trained, err := j.ask(ctx, c, host, none, trains)
 	if err != nil {
 		return nil, err
 	}
 	return out.Join(trained), nil
 }
 
-// ask makes the calls with some parameters named cold.
-func (j *OverflowJob) ask(ctx context.Context, c replay.Conditions, host uint64, frozen func(tensor int) bool) (*Overflow, error) {
+// ask makes the calls with some parameters named cold. Where nothing trains nobody names any.
+func (j *OverflowJob) ask(ctx context.Context, c replay.Conditions, host uint64, frozen func(tensor int) bool, trains bool) (*Overflow, error) {
 	o, err := j.Program.RunOverflow(ctx, c, replay.Overflow{
 		Host: host, Events: j.Begins,
 		// As ashlar_torch names the optimizer's state, and what it trains.
 		Cold:    func(tensor int) bool { return j.Category(tensor) == findings.OptimizerState || frozen(tensor) },
-		Busy:    func(tensor int) bool { return j.Category(tensor) == findings.Parameters && !frozen(tensor) },
+		Busy:    func(tensor int) bool { return trains && j.Category(tensor) == findings.Parameters && !frozen(tensor) },
 		Fetches: j.Fetches, State: func(tensor int) bool { return j.Category(tensor) == findings.OptimizerState },
 	})
 	if err != nil {
@@ -188,13 +191,16 @@ func (j *OverflowJob) ask(ctx context.Context, c replay.Conditions, host uint64,
 		out.Failed = o.Failure.Requested
 	}
 	steps := j.Counted(o.Steps)
+	if len(j.Begins) > 0 {
+		out.Steps = len(steps)
+	}
 	held := map[OverflowHolder]uint64{}
 	var low, high time.Duration
 	for _, s := range steps {
 		low += s.Moves + time.Duration(s.Waits)*shortWait
 		high += time.Duration(slowMoves*float64(s.Moves)) + time.Duration(s.Waits+s.Gives)*longWait + sim.RemapTime(s.Mapped) + longMark
 		for _, a := range s.Away {
-			c := j.Category(a.Tensor)
+			c, site := j.of(a)
 			t := trafficOf[c]
 			switch {
 			case a.Home && a.Moved:
@@ -203,12 +209,12 @@ func (j *OverflowJob) ask(ctx context.Context, c replay.Conditions, host uint64,
 				t = traffic{}
 			case a.Moved:
 				t = movedTraffic
-			case frozen(a.Tensor):
+			case c == findings.Parameters && (!trains || frozen(a.Tensor)):
 				t = frozenTraffic
 			}
 			low += t.least.time(a.Bytes)
 			high += t.most.time(a.Bytes)
-			held[OverflowHolder{Category: c, Site: j.Site(a.Tensor)}] += a.Bytes
+			held[OverflowHolder{Category: c, Site: site}] += a.Bytes
 		}
 	}
 	n := uint64(max(len(steps), 1))
@@ -231,6 +237,18 @@ func (j *OverflowJob) ask(ctx context.Context, c replay.Conditions, host uint64,
 		out.Slowdown = &Range{1 + out.ExtraSeconds.Low/seconds, 1 + out.ExtraSeconds.High/seconds}
 	}
 	return out, nil
+}
+
+// of says what is in the host's memory, and which line allocates it.
+func (j *OverflowJob) of(a replay.Away) (findings.Category, string) {
+	if a.Tensor >= 0 {
+		return j.Category(a.Tensor), j.Site(a.Tensor)
+	}
+	t := j.Program.Trace
+	if site, ok := timeline.SiteOf(t, t.Events.Stack.At(a.Event)); ok {
+		return findings.Unknown, site.String()
+	}
+	return findings.Unknown, ""
 }
 
 // Join returns an answer that holds in another case too: its ranges cover both, and the run passes if it does in both. The

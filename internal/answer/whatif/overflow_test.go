@@ -59,6 +59,50 @@ func TestNothingOverflows(t *testing.T) {
 	}
 }
 
+// TestTriedRequest: a request that failed when it was recorded is used if the host serves it, so that less room is never faster.
+func TestTriedRequest(t *testing.T) {
+	r := program(t, "advice/perplexity_eval.pickle.gz")
+	before := 0.0
+	for _, limit := range []uint64{2160, 1960, 1767} {
+		q := question(r)
+		q.Limit = GivenLimit(r, limit<<20)
+		o, err := AskOverflow(t.Context(), r, q, 64<<30)
+		if err != nil || !o.Runs || len(o.Holders) == 0 {
+			t.Fatalf("%d MiB: %+v, %v", limit, o, err)
+		}
+		if o.ExtraSeconds.Low < before {
+			t.Errorf("%d MiB: %v more a step, and %v with more room", limit, o.ExtraSeconds.Low, before)
+		}
+		before = o.ExtraSeconds.Low
+	}
+}
+
+// TestInferenceOverflow: where nothing trains nobody names parameters as busy, so they go, as what lives longest.
+func TestInferenceOverflow(t *testing.T) {
+	r := program(t, "snapshots/serve_generate-default.pickle.gz")
+	peak, _ := r.Program.PeakLive()
+	q := question(r)
+	q.Limit = GivenLimit(r, peak*7/10)
+	o, err := AskOverflow(t.Context(), r, q, 64<<30)
+	if err != nil || !o.Runs || len(o.Holders) == 0 || o.Holders[0].Category != findings.Parameters {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+// TestOverflowWithoutSteps: where no steps were found the answer is about the whole recording.
+func TestOverflowWithoutSteps(t *testing.T) {
+	for name, steps := range map[string]bool{"advice/side_stream.pickle.gz": false, "snapshots/gpt2_fixed-default.pickle.gz": true} {
+		r := program(t, name)
+		peak, _ := r.Program.PeakLive()
+		q := question(r)
+		q.Limit = GivenLimit(r, peak*8/10)
+		o, err := AskOverflow(t.Context(), r, q, 64<<30)
+		if err != nil || !o.Runs || o.Steps > 0 != steps || !steps && o.Slowdown != nil {
+			t.Errorf("%s: %+v, %v", name, o, err)
+		}
+	}
+}
+
 // TestStateComesHome: state that is brought home before its optimizer is no traffic, is still named among what lies on the host, and
 // costs less than if each kernel had to go for it.
 func TestStateComesHome(t *testing.T) {

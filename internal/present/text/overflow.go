@@ -53,7 +53,11 @@ func OverflowText(o *whatif.Overflow) string {
 	}
 	text += costText(o)
 	if held > 0 {
-		text += fmt.Sprintf("; a step has tensors of %s in the host's memory, one after the other or at once", units.Size(held))
+		whose := "a step"
+		if o.Steps == 0 {
+			whose = "the recording, in which no steps were found,"
+		}
+		text += fmt.Sprintf("; %s has tensors of %s in the host's memory, one after the other or at once", whose, units.Size(held))
 	}
 	return text + fmt.Sprintf("; the most that lies in the host's memory at any time is %s.", units.Size(o.PeakHost))
 }
@@ -67,7 +71,11 @@ func costText(o *whatif.Overflow) (text string) {
 		text += fmt.Sprintf(", %.2f to %.2f times slower than recorded", s.Low, s.High)
 	}
 	if s := o.ExtraSeconds; s != nil {
-		text += fmt.Sprintf(", %.0f to %.0f ms more a step", 1000*s.Low, 1000*s.High)
+		during := "a step"
+		if o.Steps == 0 {
+			during = "in the whole recording"
+		}
+		text += fmt.Sprintf(", %.0f to %.0f ms more %s", 1000*s.Low, 1000*s.High, during)
 	}
 	return text
 }

@@ -90,6 +90,7 @@ export interface Overflow {
   peak_host_bytes: number;
   extra_seconds: Range | null;
   step_seconds: number | null;
+  steps: number;
   slowdown: Range | null;
   frozen_bytes: number;
   holders: OverflowHolder[];
