@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/ordered"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -136,8 +137,8 @@ type layoutWalk struct {
 	line   *Timeline
 	rules  alloc.Rules
 	pools  poolWalk
-	plain  map[uint64]int32 // address -> space
-	mapped []int32          // spaces, by address
+	plain  map[uint64]int32   // address -> space
+	mapped ordered.Map[int32] // spaces, by address
 }
 
 func (w *layoutWalk) start(s *alloc.Segment) {
@@ -189,47 +190,41 @@ func (w *layoutWalk) event(i int32, events *trace.Events) {
 
 // addMapped adds a piece of an expandable segment.
 func (w *layoutWalk) addMapped(p space) {
-	p.in = 0 // until the ranges are known
-	at, _ := w.findMapped(p.addr)
-	w.mapped = slices.Insert(w.mapped, at, w.add(p))
-}
-
-func (w *layoutWalk) findMapped(addr uint64) (int, bool) {
-	return slices.BinarySearchFunc(w.mapped, addr, func(id int32, a uint64) int { return cmp.Compare(w.spaces[id].addr, a) })
+	p.in = 0                                     // until the ranges are known
+	if old := w.mapped.Get(p.addr); old != nil { // the file lacks its end
+		w.spaces[*old].gone = p.born
+	}
+	w.mapped.Set(p.addr, w.add(p))
 }
 
 // unmap ends the pieces in a range of addresses. The rest of a piece becomes a
 // new one.
 func (w *layoutWalk) unmap(i int32, from, to uint64) {
-	at, found := w.findMapped(from)
-	if !found && at > 0 {
-		at--
+	var cut []int32
+	if addr, id := w.mapped.Before(from); id != nil && addr < from && from-addr < w.spaces[*id].size {
+		cut = append(cut, *id)
 	}
-	for at < len(w.mapped) {
-		id := w.mapped[at]
+	for addr, id := range w.mapped.From(from) {
+		if addr >= to {
+			break
+		}
+		cut = append(cut, *id)
+	}
+	for _, id := range cut {
 		p := w.spaces[id]
 		end := p.addr + p.size
-		if p.addr >= to {
-			return
-		}
-		if end <= from {
-			at++
-			continue
-		}
 		w.spaces[id].gone = i
-		w.mapped = slices.Delete(w.mapped, at, at+1)
+		w.mapped.Delete(p.addr)
 		p.born = i
 		if p.addr < from {
 			front := p
 			front.size = from - p.addr
-			w.mapped = slices.Insert(w.mapped, at, w.add(front))
-			at++
+			w.mapped.Set(front.addr, w.add(front))
 		}
 		if end > to {
 			back := p
 			back.addr, back.size = to, end-to
-			w.mapped = slices.Insert(w.mapped, at, w.add(back))
-			at++
+			w.mapped.Set(back.addr, w.add(back))
 		}
 	}
 }

@@ -1,10 +1,8 @@
 package timeline
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/ordered"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -26,14 +24,11 @@ type before struct {
 	Totals
 	more bool
 
-	pending  map[uint64]bool // active blocks, and whether they are freed
-	segments []extent        // by address
+	pending  map[uint64]bool     // active blocks, and whether they are freed
+	segments ordered.Map[uint64] // sizes of what events have brought, by address
 	mapped   int64
 	lowest   int64 // of mapped
 }
-
-// extent is memory that an event brought.
-type extent struct{ addr, size uint64 }
 
 func (b *before) event(e *trace.Event) {
 	switch e.Action {
@@ -57,9 +52,7 @@ func (b *before) event(e *trace.Event) {
 	case alloc.ActionSegmentAlloc:
 		b.insert(e)
 	case alloc.ActionSegmentFree:
-		if i, found := b.find(e.Addr); found {
-			b.segments = slices.Delete(b.segments, i, i+1)
-		} else {
+		if !b.segments.Delete(e.Addr) {
 			b.Reserved += e.Size
 		}
 	case alloc.ActionSegmentMap:
@@ -71,21 +64,16 @@ func (b *before) event(e *trace.Event) {
 	}
 }
 
-func (b *before) find(addr uint64) (int, bool) {
-	return slices.BinarySearchFunc(b.segments, addr, func(x extent, a uint64) int { return cmp.Compare(x.addr, a) })
-}
-
 func (b *before) insert(e *trace.Event) {
-	i, found := b.find(e.Addr)
-	if found {
-		b.segments[i].size = max(b.segments[i].size, e.Size)
-		return
+	size := e.Size
+	if known := b.segments.Get(e.Addr); known != nil {
+		size = max(size, *known)
 	}
-	b.segments = slices.Insert(b.segments, i, extent{e.Addr, e.Size})
+	b.segments.Set(e.Addr, size)
 }
 
 // inside reports whether an event brought the memory at an address.
 func (b *before) inside(addr uint64) bool {
-	i, found := b.find(addr)
-	return found || i > 0 && addr-b.segments[i-1].addr < b.segments[i-1].size
+	at, size := b.segments.Before(addr)
+	return size != nil && (at == addr || addr-at < *size)
 }

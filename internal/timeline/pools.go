@@ -1,10 +1,8 @@
 package timeline
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/ordered"
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -17,9 +15,9 @@ import (
 
 // poolIndex knows which segments have a known pool.
 type poolIndex struct {
-	start []poolSpan       // before the first event, by address
-	runs  []poolSpan       // of expandable segments at the end, by address
-	born  map[int]poolSpan // by segment_alloc event: segments that stay to the end
+	start ordered.Map[poolSpan] // before the first event
+	runs  ordered.Map[poolSpan] // of expandable segments at the end
+	born  map[int]poolSpan      // by segment_alloc event: segments that stay to the end
 	any   bool
 }
 
@@ -27,8 +25,6 @@ type poolSpan struct {
 	addr, size uint64
 	pool       alloc.PoolID
 }
-
-func byAddr(s poolSpan, addr uint64) int { return cmp.Compare(s.addr, addr) }
 
 func newPoolIndex(t *trace.Trace, begin *start.State) *poolIndex {
 	x := &poolIndex{born: map[int]poolSpan{}}
@@ -40,7 +36,7 @@ func newPoolIndex(t *trace.Trace, begin *start.State) *poolIndex {
 		}
 		span := poolSpan{s.Address, s.TotalSize, s.Pool}
 		if s.Expandable {
-			x.runs = append(x.runs, span)
+			x.runs.Set(span.addr, span)
 		} else {
 			final[s.Address] = span
 		}
@@ -66,26 +62,21 @@ func newPoolIndex(t *trace.Trace, begin *start.State) *poolIndex {
 	}
 	for i := range begin.Segments {
 		if span, ok := final[begin.Segments[i].Address]; ok && !begin.Segments[i].Expandable {
-			x.start = append(x.start, span)
+			x.start.Set(span.addr, span)
 		}
 	}
-	if t.Events.Len() == 0 {
-		return x
-	}
-	slices.SortFunc(x.start, func(a, b poolSpan) int { return cmp.Compare(a.addr, b.addr) })
-	slices.SortFunc(x.runs, func(a, b poolSpan) int { return cmp.Compare(a.addr, b.addr) })
 	return x
 }
 
 // walk returns the state before the first event.
 func (x *poolIndex) walk() poolWalk {
-	return poolWalk{index: x, live: slices.Clone(x.start)}
+	return poolWalk{index: x, live: x.start.Clone()}
 }
 
 // poolWalk holds the segments of known pool at one event.
 type poolWalk struct {
 	index *poolIndex
-	live  []poolSpan // plain segments, by address
+	live  ordered.Map[poolSpan] // plain segments
 }
 
 func (w *poolWalk) apply(i int, e *trace.Event) {
@@ -93,8 +84,7 @@ func (w *poolWalk) apply(i int, e *trace.Event) {
 		return
 	}
 	if span, ok := w.index.born[i]; ok {
-		at, _ := slices.BinarySearchFunc(w.live, span.addr, byAddr)
-		w.live = slices.Insert(w.live, at, span)
+		w.live.Set(span.addr, span)
 	}
 }
 
@@ -105,13 +95,9 @@ func (w *poolWalk) poolOf(e *trace.Event, events *trace.Events) (alloc.PoolID, b
 	if e.Action == alloc.ActionOOM || e.Action == alloc.ActionSnapshot || !w.index.any {
 		return alloc.PoolID{}, false
 	}
-	for _, spans := range [2][]poolSpan{w.live, w.index.runs} {
-		i, found := slices.BinarySearchFunc(spans, e.Addr, byAddr)
-		if !found {
-			i--
-		}
-		if i >= 0 && e.Addr-spans[i].addr < spans[i].size {
-			return spans[i].pool, true
+	for _, spans := range [2]*ordered.Map[poolSpan]{&w.live, &w.index.runs} {
+		if addr, span := spans.Before(e.Addr); span != nil && e.Addr-addr < span.size {
+			return span.pool, true
 		}
 	}
 	return alloc.PoolID{}, false

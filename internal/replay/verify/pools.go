@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/ordered"
 	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
 )
@@ -44,28 +45,16 @@ type conflict struct {
 func newPoolMap(r *rows, start *start.State) *poolMap {
 	t := r.trace
 	m := &poolMap{rows: r, byRow: make([]int32, r.Len()), guess: map[int]alloc.PoolID{}}
-	type entry struct {
-		addr uint64
-		id   int
-	}
-	var live []entry // plain segments by address
-	find := func(addr uint64) (int, bool) {
-		return slices.BinarySearchFunc(live, addr, func(e entry, a uint64) int { return cmp.Compare(e.addr, a) })
-	}
+	var live ordered.Map[int] // plain segments
 	add := func(s span) {
-		i, found := find(s.addr)
 		m.spans = append(m.spans, s)
-		if e := (entry{s.addr, len(m.spans) - 1}); found {
-			live[i] = e
-		} else {
-			live = slices.Insert(live, i, e)
-		}
+		live.Set(s.addr, len(m.spans)-1)
 	}
-	var runs []int // expandable: runs of the final state stand for their reservation
+	var runs ordered.Map[int] // expandable: runs of the final state stand for their reservation
 	for i := range t.Segments {
 		if s := &t.Segments[i]; s.Expandable {
 			m.spans = append(m.spans, span{addr: s.Address, size: s.TotalSize, pool: s.Pool, known: true})
-			runs = append(runs, len(m.spans)-1)
+			runs.Set(s.Address, len(m.spans)-1)
 		}
 	}
 	for i := range start.Segments {
@@ -83,35 +72,27 @@ func newPoolMap(r *rows, start *start.State) *poolMap {
 			if row == 0 || !r.isRelease(row-1) {
 				releases++
 			}
-			if i, found := find(e.Addr); found {
-				m.byRow[row] = int32(live[i].id) + 1
-				m.spans[live[i].id].freed = releases
-				live = slices.Delete(live, i, i+1)
+			if id := live.Get(e.Addr); id != nil {
+				m.byRow[row] = int32(*id) + 1
+				m.spans[*id].freed = releases
+				live.Delete(e.Addr)
 			}
 			continue
 		case alloc.ActionAlloc, alloc.ActionSegmentMap, alloc.ActionSegmentUnmap:
 		default:
 			continue
 		}
-		i, found := find(e.Addr)
-		if !found {
-			i--
-		}
-		if i >= 0 && e.Addr-live[i].addr < m.spans[live[i].id].size {
-			m.byRow[row] = int32(live[i].id) + 1
-			continue
-		}
-		for _, r := range runs {
-			if s := &m.spans[r]; e.Addr >= s.addr && e.Addr-s.addr < s.size {
-				m.byRow[row] = int32(r) + 1
+		for _, of := range [2]*ordered.Map[int]{&live, &runs} {
+			if addr, id := of.Before(e.Addr); id != nil && e.Addr-addr < m.spans[*id].size {
+				m.byRow[row] = int32(*id) + 1
 				break
 			}
 		}
 	}
 	for i := range t.Segments {
 		s := &t.Segments[i]
-		if j, found := find(s.Address); found && !s.Expandable {
-			m.spans[live[j].id].pool, m.spans[live[j].id].known = s.Pool, s.HasPool
+		if id := live.Get(s.Address); id != nil && !s.Expandable {
+			m.spans[*id].pool, m.spans[*id].known = s.Pool, s.HasPool
 		}
 	}
 	return m
