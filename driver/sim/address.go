@@ -3,6 +3,8 @@ package sim
 import (
 	"cmp"
 	"slices"
+
+	"github.com/ashlar-mem/ashlar/internal/ordered"
 )
 
 // How plain segments get their addresses. The rules were found in recordings of
@@ -41,8 +43,8 @@ const (
 
 // addressSpace is the state of plain segments and their chunks.
 type addressSpace struct {
-	segments map[uint64]segment // by address
-	gaps     ranges             // of all chunks
+	segments ordered.Map[segment]
+	gaps     ranges // of all chunks
 
 	chunks  []*chunk // oldest first; nil where one is gone
 	gone    int      // how many of chunks are nil
@@ -76,7 +78,7 @@ func (g gap) compare(h gap) int {
 }
 
 func newAddressSpace() addressSpace {
-	a := addressSpace{segments: map[uint64]segment{}, gaps: newRanges(), holes: newRanges(), others: newRanges()}
+	var a addressSpace
 	a.addHole(segmentsBase, segmentsTop)
 	return a
 }
@@ -107,7 +109,7 @@ func (a *addressSpace) take(size uint64) (addr uint64, ok bool) {
 		g := c.gaps[at]
 		a.removeGap(c, at)
 		a.addGap(c, g.start+span, g.start+g.size)
-		a.segments[g.start] = segment{size, c}
+		a.segments.Set(g.start, segment{size, c})
 		return g.start, true
 	}
 	c, ok := a.addChunk(roundUp(span, chunkUnit))
@@ -115,30 +117,24 @@ func (a *addressSpace) take(size uint64) (addr uint64, ok bool) {
 		return 0, false
 	}
 	a.addGap(c, c.start+span, c.end)
-	a.segments[c.start] = segment{size, c}
+	a.segments.Set(c.start, segment{size, c})
 	return c.start, true
 }
 
 // size returns the size that the segment at addr was taken with.
 func (a *addressSpace) size(addr uint64) (size uint64, ok bool) {
-	s, ok := a.segments[addr]
-	return s.size, ok
+	if s := a.segments.Get(addr); s != nil {
+		return s.size, true
+	}
+	return 0, false
 }
 
 // giveBack returns the addresses of the segment at addr.
 func (a *addressSpace) giveBack(addr uint64) {
-	s := a.segments[addr]
-	delete(a.segments, addr)
+	s := *a.segments.Get(addr)
+	a.segments.Delete(addr)
 	c := s.chunk
-	start, end := addr, addr+roundUp(s.size, page)
-	if below, ok := a.gaps.endingAt(start); ok && start > c.start {
-		a.removeGap(c, c.find(below, start))
-		start = below
-	}
-	if above, ok := a.gaps.beginningAt(end); ok && end < c.end {
-		a.removeGap(c, c.find(end, above))
-		end = above
-	}
+	start, end := a.absorb(c, addr, addr+roundUp(s.size, page))
 	if start == c.start && end == c.end {
 		a.removeChunk(c)
 		return
@@ -162,7 +158,7 @@ func (a *addressSpace) addGap(c *chunk, start, end uint64) {
 
 func (a *addressSpace) removeGap(c *chunk, at int) {
 	g := c.gaps[at]
-	a.gaps.remove(g.start, g.start+g.size)
+	a.gaps.remove(g.start)
 	c.gaps = slices.Delete(c.gaps, at, at+1)
 	a.setLargest(c)
 }
@@ -249,18 +245,14 @@ func (a *addressSpace) place(addr, size uint64) bool {
 		a.addGap(c, addr, c.end)
 	}
 	for c.end < end {
-		if !a.extend(c, roundUp(end, chunkUnit)) {
+		if c = a.extend(c, roundUp(end, chunkUnit)); c == nil {
 			return false
 		}
 	}
-	for i, g := range c.gaps {
-		if g.start <= addr && end <= g.start+g.size {
-			a.removeGap(c, i)
-			a.addGap(c, g.start, addr)
-			a.addGap(c, end, g.start+g.size)
-			a.segments[addr] = segment{size, c}
-			return true
-		}
+	if from, to, ok := a.gaps.around(addr, end); ok {
+		a.cutGap(c, from, to, addr, end)
+		a.segments.Set(addr, segment{size, c})
+		return true
 	}
 	return a.placeOverExternal(c, addr, end, size)
 }
@@ -268,30 +260,28 @@ func (a *addressSpace) place(addr, size uint64) bool {
 // placeOverExternal places a segment in part of a chunk that was assumed to be
 // external: the recording shows that it is not, unless a segment is there.
 func (a *addressSpace) placeOverExternal(c *chunk, addr, end, size uint64) bool {
-	for at, s := range a.segments {
-		if at < end && addr < at+roundUp(s.size, page) {
-			return false
-		}
+	if at, s := a.segments.Before(end - 1); s != nil && addr < at+roundUp(s.size, page) {
+		return false
 	}
-	for i := len(c.gaps) - 1; i >= 0; i-- {
-		g := c.gaps[i]
-		if g.start < end && addr < g.start+g.size {
-			a.removeGap(c, i)
-			a.addGap(c, g.start, max(g.start, addr))
-			a.addGap(c, min(end, g.start+g.size), g.start+g.size)
-			i = len(c.gaps)
-		}
+	for _, g := range a.gaps.in(addr, end) {
+		a.cutGap(c, g[0], g[1], addr, end)
 	}
-	a.segments[addr] = segment{size, c}
+	a.segments.Set(addr, segment{size, c})
 	return true
 }
 
+// cutGap takes a range of addresses out of a gap.
+func (a *addressSpace) cutGap(c *chunk, from, to, start, end uint64) {
+	a.removeGap(c, c.find(from, to))
+	a.addGap(c, from, max(from, start))
+	a.addGap(c, min(end, to), to)
+}
+
 // extend lets a chunk take over what follows it, another chunk or the hole before one, but not beyond an address: a
-// recorded segment that lies in both shows that they are one.
-func (a *addressSpace) extend(c *chunk, most uint64) bool {
+// recorded segment that lies in both shows that they are one. It returns the chunk of both, or nil if neither is there.
+func (a *addressSpace) extend(c *chunk, most uint64) *chunk {
 	if next := a.chunkAt(c.end); next != nil {
-		a.join(c, next)
-		return true
+		return a.join(c, next)
 	}
 	end := c.end + chunkUnit
 	for end < most && a.chunkAt(end) == nil {
@@ -299,7 +289,7 @@ func (a *addressSpace) extend(c *chunk, most uint64) bool {
 	}
 	if !a.cutHole(c.end, end) { // more than one hole, perhaps
 		if end = c.end + chunkUnit; !a.cutHole(c.end, end) {
-			return false
+			return nil
 		}
 	}
 	from := c.end
@@ -308,48 +298,65 @@ func (a *addressSpace) extend(c *chunk, most uint64) bool {
 		a.units[u] = c
 	}
 	a.mergeGap(c, from, end)
-	return true
+	return c
 }
 
-// join makes one chunk of two neighbours.
-func (a *addressSpace) join(c, next *chunk) {
-	for u := next.start / chunkUnit; u < next.end/chunkUnit; u++ {
-		a.units[u] = c
-	}
-	for addr, s := range a.segments {
-		if s.chunk == next {
-			a.segments[addr] = segment{s.size, c}
-		}
-	}
-	c.end = next.end
-	for _, g := range next.gaps {
-		a.gaps.remove(g.start, g.start+g.size)
-	}
-	for _, g := range next.gaps {
-		a.mergeGap(c, g.start, g.start+g.size)
-	}
+// join makes one chunk of two neighbours, which is as old as the lower one. The smaller goes into the larger, as what is in it has to be
+// told.
+func (a *addressSpace) join(c, next *chunk) *chunk {
+	start, end, index := c.start, next.end, c.index
 	a.chunks[next.index] = nil
 	a.gone++
 	a.largest.set(next.index, 0)
+	into, part := c, next
+	if next.end-next.start > c.end-c.start {
+		into, part = next, c
+	}
+	for u := part.start / chunkUnit; u < part.end/chunkUnit; u++ {
+		a.units[u] = into
+	}
+	for addr, s := range a.segments.From(part.start) {
+		if addr >= part.end {
+			break
+		}
+		s.chunk = into
+	}
+	a.chunks[index] = into
+	into.start, into.end, into.index = start, end, index
+	for _, g := range part.gaps {
+		a.gaps.remove(g.start)
+	}
+	for _, g := range part.gaps {
+		a.mergeGap(into, g.start, g.start+g.size)
+	}
+	a.setLargest(into)
+	return into
 }
 
-// mergeGap adds a gap that may continue the one below it.
+// mergeGap adds a gap that may continue those beside it.
 func (a *addressSpace) mergeGap(c *chunk, start, end uint64) {
-	if below, ok := a.gaps.endingAt(start); ok && below >= c.start {
+	start, end = a.absorb(c, start, end)
+	a.addGap(c, start, end)
+}
+
+// absorb removes the gaps of a chunk that lie beside a range, and returns the range with them.
+func (a *addressSpace) absorb(c *chunk, start, end uint64) (from, to uint64) {
+	if below, ok := a.gaps.endingAt(start); ok && start > c.start {
 		a.removeGap(c, c.find(below, start))
 		start = below
 	}
-	a.addGap(c, start, end)
+	if above, ok := a.gaps.beginningAt(end); ok && end < c.end {
+		a.removeGap(c, c.find(end, above))
+		end = above
+	}
+	return start, end
 }
 
 // cutHole takes a range out of the hole that it is in. What a recorded chunk
 // leaves above itself, where the model would have put it, was not free: it is
 // no hole any more, but recorded chunks may still turn up there.
 func (a *addressSpace) cutHole(start, end uint64) bool {
-	for from, to := range a.holes.ends {
-		if from > start || end > to {
-			continue
-		}
+	if from, to, ok := a.holes.around(start, end); ok {
 		a.removeHole(from, to)
 		a.addHole(from, start)
 		if from != segmentsBase {
@@ -359,20 +366,17 @@ func (a *addressSpace) cutHole(start, end uint64) bool {
 		}
 		return true
 	}
-	for from, to := range a.others.ends {
-		if from > start || end > to {
-			continue
-		}
-		a.others.remove(from, to)
+	from, to, ok := a.others.around(start, end)
+	if ok {
+		a.others.remove(from)
 		if from < start {
 			a.others.add(from, start)
 		}
 		if end < to {
 			a.others.add(end, to)
 		}
-		return true
 	}
-	return false
+	return ok
 }
 
 func (a *addressSpace) removeChunk(c *chunk) {
@@ -414,7 +418,7 @@ func (a *addressSpace) addHole(start, end uint64) {
 }
 
 func (a *addressSpace) removeHole(start, end uint64) {
-	a.holes.remove(start, end)
+	a.holes.remove(start)
 	a.holeByLevel.set(level(end), 0)
 }
 

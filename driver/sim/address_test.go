@@ -67,7 +67,7 @@ func checkSpace(t *testing.T, a *addressSpace) {
 		kind       string
 	}
 	pieces := []piece{{segmentsTop - chunkUnit, segmentsTop - chunkUnit + contextSize, "context"}}
-	for addr, s := range a.segments {
+	for addr, s := range a.segments.All() {
 		pieces = append(pieces, piece{addr, addr + roundUp(s.size, page), "segment"})
 		if addr < s.chunk.start || addr+s.size > s.chunk.end || a.chunks[s.chunk.index] != s.chunk {
 			t.Fatalf("segment %#x is not in its chunk", addr)
@@ -87,11 +87,11 @@ func checkSpace(t *testing.T, a *addressSpace) {
 			pieces = append(pieces, piece{g.start, g.start + g.size, "gap"})
 		}
 	}
-	if gaps != len(a.gaps.ends) || gaps != len(a.gaps.starts) || gone != a.gone || len(a.holes.ends) != len(a.holes.starts) {
-		t.Fatalf("the indices disagree: %d gaps, %d by start, %d by end", gaps, len(a.gaps.ends), len(a.gaps.starts))
+	if gaps != a.gaps.ends.Len() || gone != a.gone {
+		t.Fatalf("the indices disagree: %d gaps in chunks, %d in all", gaps, a.gaps.ends.Len())
 	}
-	for start, end := range a.holes.ends {
-		pieces = append(pieces, piece{start, end, "hole"})
+	for start, end := range a.holes.ends.All() {
+		pieces = append(pieces, piece{start, *end, "hole"})
 	}
 	slices.SortFunc(pieces, func(p, q piece) int { return int(int64(p.start) - int64(q.start)) })
 	at := uint64(segmentsBase)
@@ -137,8 +137,8 @@ func TestAddressesProperty(t *testing.T) {
 			a.giveBack(addr)
 		}
 		checkSpace(t, &a)
-		if len(a.holes.ends) != 1 || len(a.gaps.ends) != 1 || len(a.segments) != 0 {
-			t.Fatalf("seed %d: %d holes, %d gaps, %d segments after all was freed", seed, len(a.holes.ends), len(a.gaps.ends), len(a.segments))
+		if a.holes.ends.Len() != 1 || a.gaps.ends.Len() != 1 || a.segments.Len() != 0 {
+			t.Fatalf("seed %d: %d holes, %d gaps, %d segments after all was freed", seed, a.holes.ends.Len(), a.gaps.ends.Len(), a.segments.Len())
 		}
 	}
 }

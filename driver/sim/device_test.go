@@ -145,7 +145,7 @@ func TestMisuse(t *testing.T) {
 	waited := must[driver.Event](t)(d.RecordEvent(0, seg))
 	ok(t, d.WaitEvent(waited))
 	state := func() any {
-		return []any{d.held, len(d.segments.segments), d.ranges.live[0].mapped, len(d.ranges.live)}
+		return []any{d.held, d.segments.segments.Len(), d.ranges.live[0].mapped, len(d.ranges.live)}
 	}
 	before := state()
 

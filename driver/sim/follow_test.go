@@ -134,10 +134,10 @@ func TestPlaceRandomly(t *testing.T) {
 				t.Fatalf("seed %d: the segment at %#x has %d bytes, want %d", seed, addr, got, live[addr])
 			}
 		}
-		for start, end := range a.gaps.ends {
+		for start, end := range a.gaps.ends.All() {
 			for _, addr := range addrs {
-				if start < addr+live[addr] && addr < end {
-					t.Fatalf("seed %d: the gap [%#x, %#x) overlaps the segment at %#x", seed, start, end, addr)
+				if start < addr+live[addr] && addr < *end {
+					t.Fatalf("seed %d: the gap [%#x, %#x) overlaps the segment at %#x", seed, start, *end, addr)
 				}
 			}
 		}
@@ -182,5 +182,28 @@ func TestPlaceAcrossHoles(t *testing.T) {
 	const large = 1 << 40
 	if !a.place(at-large, large) || a.chunkAt(at-large) != a.chunkAt(at) || a.chunkAt(at-large-chunkUnit) != nil {
 		t.Error("a segment of a TiB is refused, or not joined with what follows it")
+	}
+}
+
+// TestManyPlaced: hundreds of thousands of recorded segments, in no order, are placed and given back; what looked at
+// all of them for each took more than go test waits.
+func TestManyPlaced(t *testing.T) {
+	const n, size = 300_000, 20 * mib // in two chunks each, so that chunks are joined
+	a := newAddressSpace()
+	rng := rand.New(rand.NewPCG(1, 1))
+	at := func(i int) uint64 { return segmentsTop - uint64(i+1)*size }
+	for _, i := range rng.Perm(n) {
+		if !a.place(at(i), size) {
+			t.Fatalf("segment %d does not fit", i)
+		}
+	}
+	if a.place(at(n/2)+page, page) {
+		t.Error("a segment lies in another one")
+	}
+	for _, i := range rng.Perm(n) {
+		a.giveBack(at(i))
+	}
+	if a.segments.Len() != 0 || a.gaps.ends.Len() != 0 {
+		t.Errorf("%d segments and %d gaps are left", a.segments.Len(), a.gaps.ends.Len())
 	}
 }

@@ -67,7 +67,7 @@ func (d *Device) TakeExternal(t ExternalRange) error {
 func (a *addressSpace) takeExternal(t ExternalRange) bool {
 	if !t.Host {
 		addr, ok := a.take(t.Bytes)
-		delete(a.segments, addr)
+		a.segments.Delete(addr)
 		return ok
 	}
 	if a.chunks == nil {

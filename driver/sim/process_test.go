@@ -61,7 +61,7 @@ func TestTracedRanges(t *testing.T) {
 			if !ok {
 				t.Fatal(run.Case, "no addresses")
 			}
-			c := a.segments[got].chunk
+			c := a.segments.Get(got).chunk
 			if !known[c] {
 				places[c] = r.addr
 			}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/ordered"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -16,8 +17,8 @@ import (
 // olderSizes finds the sizes of blocks in the start state.
 type olderSizes struct {
 	trace *trace.Trace
-	sizes map[uint64]*uint64 // by address: of those not found yet
-	live  []uint64           // addresses of all live blocks, ascending
+	sizes map[uint64]*uint64    // by address: of those not found yet
+	live  ordered.Map[struct{}] // all live blocks, by address
 }
 
 // findSizes fills in the sizes that the events show. Others stay 0, or what
@@ -28,13 +29,12 @@ func findSizes(t *trace.Trace, segments []alloc.Segment) {
 		s := &segments[i]
 		for j := range s.Blocks {
 			b := &s.Blocks[j]
-			o.live = append(o.live, b.Address)
+			o.live.Set(b.Address, struct{}{})
 			if b.Size == 0 && s.Large && !s.Expandable {
 				o.sizes[b.Address] = &b.Size
 			}
 		}
 	}
-	slices.Sort(o.live)
 	for i := 0; i < t.Events.Len() && len(o.sizes) > 0; i++ {
 		o.event(i, segments)
 	}
@@ -44,22 +44,18 @@ func (o *olderSizes) event(i int, segments []alloc.Segment) {
 	addr := o.trace.Events.Addr.At(i)
 	switch o.trace.Events.Action.At(i) {
 	case alloc.ActionAlloc:
-		at, found := slices.BinarySearch(o.live, addr)
-		if found {
-			return // the file contradicts itself
-		}
-		if at > 0 {
-			below := o.live[at-1]
+		if below, some := o.live.Before(addr); some != nil {
+			if below == addr {
+				return // the file contradicts itself
+			}
 			if size := o.sizes[below]; size != nil && sameSegment(segments, below, addr) {
 				*size = addr - below
 				delete(o.sizes, below)
 			}
 		}
-		o.live = slices.Insert(o.live, at, addr)
+		o.live.Set(addr, struct{}{})
 	case alloc.ActionFreeCompleted:
-		if at, found := slices.BinarySearch(o.live, addr); found {
-			o.live = slices.Delete(o.live, at, at+1)
-		}
+		o.live.Delete(addr)
 		delete(o.sizes, addr)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/ordered"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -47,7 +48,7 @@ func Find(t *trace.Trace) *State {
 			"the file ends within the events: its segments are those of a later moment and are not compared",
 		}}
 	}
-	u := undo{trace: t, rules: alloc.RulesOf(t.Settings.Parsed, t.Writer.Assumed()), live: map[uint64]alloc.Block{}, plainAt: make(map[uint64]int32, len(t.Segments))}
+	u := undo{trace: t, rules: alloc.RulesOf(t.Settings.Parsed, t.Writer.Assumed()), live: map[uint64]alloc.Block{}, plainAt: make(map[uint64]int32, len(t.Segments)), finals: map[uint64]*ordered.Map[bool]{}}
 	u.plain = make([]alloc.Segment, 0, len(t.Segments))
 	for i := range t.Segments {
 		u.final(&t.Segments[i])
@@ -60,7 +61,7 @@ func Find(t *trace.Trace) *State {
 		u.event(i)
 	}
 	s := &State{Kind: Recorded, Notes: u.notes}
-	if len(u.plainAt) == 0 && len(u.mapped) == 0 && len(u.live) == 0 {
+	if len(u.plainAt) == 0 && u.mapped.Len() == 0 && len(u.live) == 0 {
 		return s
 	}
 	s.Kind = Rebuilt
@@ -97,11 +98,12 @@ func beginsEmpty(t *trace.Trace) bool {
 type undo struct {
 	trace   *trace.Trace
 	rules   alloc.Rules
-	live    map[uint64]alloc.Block // active blocks by address
-	plain   []alloc.Segment        // all that were seen; those in plainAt are there
-	plainAt map[uint64]int32       // where in plain, by address: a map of segments takes twice the memory
-	spare   []int32                // of plain
-	mapped  []alloc.Segment        // mapped runs of expandable segments
+	live    map[uint64]alloc.Block        // active blocks by address
+	plain   []alloc.Segment               // all that were seen; those in plainAt are there
+	plainAt map[uint64]int32              // where in plain, by address: a map of segments takes twice the memory
+	spare   []int32                       // of plain
+	mapped  ordered.Map[alloc.Segment]    // mapped runs of expandable segments
+	finals  map[uint64]*ordered.Map[bool] // by stream: those at the end, and whether they are of the large pool
 	notes   []string
 }
 
@@ -114,7 +116,11 @@ func (u *undo) final(s *trace.Segment) {
 	}
 	seg.Blocks = nil
 	if seg.Expandable {
-		u.mapped = append(u.mapped, seg)
+		u.addMapped(seg)
+		if u.finals[s.Stream] == nil {
+			u.finals[s.Stream] = new(ordered.Map[bool])
+		}
+		u.finals[s.Stream].Set(s.Address, s.Type == "large")
 	} else {
 		u.addPlain(seg)
 	}
@@ -184,9 +190,9 @@ func (u *undo) event(i int) {
 			Large: u.rules.LargeSegment(e.Size),
 		})
 	case alloc.ActionSegmentMap:
-		u.mapped = cutRun(u.mapped, e.Addr, e.Size)
+		u.cutMapped(e.Addr, e.Size)
 	case alloc.ActionSegmentUnmap:
-		u.mapped = append(u.mapped, alloc.Segment{
+		u.addMapped(alloc.Segment{
 			Device: u.trace.Device, Address: e.Addr, TotalSize: e.Size, Stream: e.Stream, Pool: u.trace.Events.PoolID(e.Pool),
 			Large: u.largeMapping(e.Addr, e.Size, e.Stream), Expandable: true,
 		})
@@ -200,65 +206,85 @@ func (u *undo) largeMapping(addr, size, stream uint64) bool {
 	if size%u.rules.Granule(true) != 0 {
 		return false
 	}
-	best, large := uint64(1)<<38, true
-	for _, s := range u.trace.Segments {
-		if d := max(s.Address, addr) - min(s.Address, addr); s.Expandable && s.Stream == stream && d < best {
-			best, large = d, s.Type == "large"
-		}
+	const far = 1 << 38
+	finals := u.finals[stream]
+	if finals == nil {
+		return true
 	}
-	return large
+	low, below := finals.Before(addr)
+	high, above := finals.After(addr)
+	switch {
+	case below != nil && addr-low < far && (above == nil || addr-low <= high-addr):
+		return *below
+	case above != nil && high-addr < far:
+		return *above
+	}
+	return true
 }
 
 // kinds corrects the pools of mapped runs by what lies in them: the small pool
 // has no block for a request of the large one, nor the other way round. A
 // run that touches one of the same stream is of the same pool.
-func (u *undo) kinds() {
-	slices.SortFunc(u.mapped, byAddress)
-	sure := make([]bool, len(u.mapped))
+func (u *undo) kinds() (runs []alloc.Segment) {
+	for _, r := range u.mapped.All() {
+		runs = append(runs, *r)
+	}
+	sure := make([]bool, len(runs))
 	for addr, b := range u.live {
-		i, found := slices.BinarySearchFunc(u.mapped, addr, func(s alloc.Segment, a uint64) int { return cmp.Compare(s.Address, a) })
+		i, found := slices.BinarySearchFunc(runs, addr, func(s alloc.Segment, a uint64) int { return cmp.Compare(s.Address, a) })
 		if !found {
 			i--
 		}
-		if i >= 0 && addr-u.mapped[i].Address < u.mapped[i].TotalSize && b.RequestedSize > 0 {
-			u.mapped[i].Large, sure[i] = u.rules.Large(b.RequestedSize), true
+		if i >= 0 && addr-runs[i].Address < runs[i].TotalSize && b.RequestedSize > 0 {
+			runs[i].Large, sure[i] = u.rules.Large(b.RequestedSize), true
 		}
 	}
 	spread := func(from, to int) {
-		x, y := &u.mapped[min(from, to)], &u.mapped[max(from, to)]
+		x, y := &runs[min(from, to)], &runs[max(from, to)]
 		if sure[from] && !sure[to] && x.Address+x.TotalSize == y.Address && x.Stream == y.Stream {
-			u.mapped[to].Large, sure[to] = u.mapped[from].Large, true
+			runs[to].Large, sure[to] = runs[from].Large, true
 		}
 	}
-	for i := 1; i < len(u.mapped); i++ {
+	for i := 1; i < len(runs); i++ {
 		spread(i-1, i)
 	}
-	for i := len(u.mapped) - 1; i > 0; i-- {
+	for i := len(runs) - 1; i > 0; i-- {
 		spread(i, i-1)
 	}
+	return runs
 }
 
-// cutRun removes a range from the mapped runs.
-func cutRun(runs []alloc.Segment, addr, size uint64) []alloc.Segment {
-	var out []alloc.Segment
-	for _, r := range runs {
-		end := r.Address + r.TotalSize
-		if addr >= end || addr+size <= r.Address {
-			out = append(out, r)
-			continue
+// addMapped adds a mapped run, in place of what a file that contradicts itself has there already.
+func (u *undo) addMapped(run alloc.Segment) {
+	u.cutMapped(run.Address, run.TotalSize)
+	u.mapped.Set(run.Address, run)
+}
+
+// cutMapped removes a range from the mapped runs.
+func (u *undo) cutMapped(addr, size uint64) {
+	var cut []alloc.Segment
+	if at, r := u.mapped.Before(addr); r != nil && at < addr && addr-at < r.TotalSize {
+		cut = append(cut, *r)
+	}
+	for at, r := range u.mapped.From(addr) {
+		if at-addr >= size {
+			break
 		}
+		cut = append(cut, *r)
+	}
+	for _, r := range cut {
+		u.mapped.Delete(r.Address)
+		end := r.Address + r.TotalSize
 		if r.Address < addr {
 			front := r
 			front.TotalSize = addr - r.Address
-			out = append(out, front)
+			u.mapped.Set(front.Address, front)
 		}
 		if addr+size < end {
-			back := r
-			back.Address, back.TotalSize = addr+size, end-addr-size
-			out = append(out, back)
+			r.Address, r.TotalSize = addr+size, end-addr-size
+			u.mapped.Set(r.Address, r)
 		}
 	}
-	return out
 }
 
 const maxNotes = 5
@@ -278,9 +304,8 @@ func (u *undo) segments() []alloc.Segment {
 		}
 	}
 	u.plain, u.plainAt = nil, nil
-	u.kinds()
 	// Runs that touch were one.
-	for _, r := range u.mapped {
+	for _, r := range u.kinds() {
 		if n := len(out); n > 0 && out[n-1].Expandable && out[n-1].Address+out[n-1].TotalSize == r.Address &&
 			out[n-1].Stream == r.Stream && out[n-1].Pool == r.Pool && out[n-1].Large == r.Large {
 			out[n-1].TotalSize += r.TotalSize
