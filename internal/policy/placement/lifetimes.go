@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -31,6 +32,28 @@ func (s spans) add(x span) (out spans, known bool) {
 	return slices.Replace(s, begin, end, x), false
 }
 
+// cut returns what is left of free ranges that have room for a size, in their order, without those that are taken. It writes into out.
+func (s spans) cut(free []span, size uint64, out []span) []span {
+	for _, f := range free {
+		begin, _ := slices.BinarySearchFunc(s, f.from, func(x span, from uint64) int { return cmp.Or(cmp.Compare(x.to, from), -1) })
+		s = s[begin:]
+		at := f.from
+		for _, x := range s {
+			if x.from >= f.to {
+				break
+			}
+			if x.from >= at && x.from-at >= size {
+				out = append(out, span{at, x.from})
+			}
+			at = x.to
+		}
+		if at < f.to && f.to-at >= size {
+			out = append(out, span{at, f.to})
+		}
+	}
+	return out
+}
+
 // lifetimes finds the offsets that are taken at some time of a buffer's life. It is a
 // tree over time, whose leaves are windows of many buffers. A buffer lies in the few
 // nodes that are as large as possible and within its life, and at the edges of its
@@ -43,8 +66,19 @@ type lifetimes struct {
 	some    []spans    // node -> taken at some time of the node, below it too
 	ending  [][]ending // window -> where placed buffers lie that began before it and end in it
 	packed  []int      // window -> how many were left when they were joined last
+	ended   []spans    // window -> all of those
 	until   []int32    // number -> the number at which it has ended; 0 as long as it is not placed
-	found   []span     // scratch
+	moments []moment   // of large problems
+
+	found       []span // scratch, as what follows
+	lists       []spans
+	free, spare []span
+}
+
+// moment is what is taken at a time. Who lives then need not look at what else is, where that is full.
+type moment struct {
+	at    int32
+	taken spans
 }
 
 // ending is where buffers lie, and the number at which they have ended.
@@ -67,25 +101,38 @@ func pack(all []ending) []ending {
 	return out
 }
 
-// window is how many buffers a leaf has.
-const window = 256
+// window is how many buffers a leaf has. In problems of more than manyBuffers there are moments.
+const (
+	window      = 256
+	manyBuffers = 16 * window
+	moments     = 9
+)
 
 func (l *lifetimes) reset(buffers int) {
 	windows := max((buffers+window-1)/window, 1)
 	if l.leaves == 0 {
 		for l.leaves = 1; l.leaves < windows; l.leaves *= 2 {
 		}
-		l.all, l.some, l.ending, l.packed = make([]spans, 2*l.leaves), make([]spans, 2*l.leaves), make([][]ending, windows), make([]int, windows)
+		l.all, l.some = make([]spans, 2*l.leaves), make([]spans, 2*l.leaves)
+		l.ending, l.packed, l.ended = make([][]ending, windows), make([]int, windows), make([]spans, windows)
 	}
 	if l.until == nil {
 		l.until = make([]int32, buffers)
+		if buffers > manyBuffers {
+			for n := range moments {
+				l.moments = append(l.moments, moment{at: int32(n * (buffers - 1) / (moments - 1))})
+			}
+		}
+	}
+	for i := range l.moments {
+		l.moments[i].taken = l.moments[i].taken[:0]
 	}
 	clear(l.until)
 	for i := range l.all {
 		l.all[i], l.some[i] = l.all[i][:0], l.some[i][:0]
 	}
 	for i := range l.ending {
-		l.ending[i] = l.ending[i][:0]
+		l.ending[i], l.ended[i] = l.ending[i][:0], l.ended[i][:0]
 	}
 	clear(l.packed)
 }
@@ -96,6 +143,11 @@ func (l *lifetimes) add(i int32) {
 	end := p.ends[i]
 	l.until[i] = end
 	x := p.lies[i]
+	for n := range l.moments {
+		if m := &l.moments[n]; i <= m.at && m.at < end {
+			m.taken, _ = m.taken.add(x)
+		}
+	}
 	first, last := (int(i)+window-1)/window, int(end)/window
 	at, until := int(i)/window, (int(end)-1)/window
 	if int(end) == len(p.buffers) { // what lives to the end, as all does in a run that died, lives through the last window
@@ -107,6 +159,7 @@ func (l *lifetimes) add(i int32) {
 			l.ending[until] = pack(l.ending[until])
 			l.packed[until] = len(l.ending[until])
 		}
+		l.ended[until], _ = l.ended[until].add(x)
 	}
 	l.enter(1, 0, l.leaves, at, until, first, last, x)
 }
@@ -134,15 +187,46 @@ func (l *lifetimes) enter(node, from, to, at, until, first, last int, x span) (k
 	return known
 }
 
-// during returns what is taken at some time of a buffer's life, in no order. It is
-// good until the next call.
+// mostListed is how many ranges are collected without a look at where there is room.
+const mostListed = 4 * window
+
+// during returns what is taken at some time of a buffer's life, in no order. Where very many live, what lies where there is no room anyway
+// may be in one range with what is beside it. It is good until the next call.
 func (l *lifetimes) during(i int32) []span {
 	end := int(l.planner.ends[i])
 	if end == len(l.planner.buffers) {
 		end = l.leaves * window
 	}
-	l.found = l.found[:0]
+	l.found, l.lists = l.found[:0], l.lists[:0]
 	l.look(1, 0, l.leaves, int(i), end)
+	n := 0
+	for _, s := range l.lists {
+		n += len(s)
+	}
+	if n <= mostListed {
+		for _, s := range l.lists {
+			l.found = append(l.found, s...)
+		}
+		return l.found
+	}
+	for _, m := range l.moments {
+		if i <= m.at && m.at < l.planner.ends[i] {
+			l.lists = append(l.lists, m.taken)
+		}
+	}
+	// What is nearly full has few ranges.
+	slices.SortFunc(l.lists, func(a, b spans) int { return cmp.Compare(len(a), len(b)) })
+	l.free = append(l.free[:0], span{0, math.MaxUint64})
+	for _, s := range l.lists {
+		l.free, l.spare = s.cut(l.free, l.planner.buffers[i].Size, l.spare[:0]), l.free
+	}
+	at := uint64(0)
+	for _, f := range l.free {
+		if at < f.from {
+			l.found = append(l.found, span{at, f.from})
+		}
+		at = f.to
+	}
 	return l.found
 }
 
@@ -152,10 +236,10 @@ func (l *lifetimes) look(node, from, to, begin, end int) {
 		return
 	}
 	if begin <= from*window && to*window <= end {
-		l.found = append(l.found, l.some[node]...)
+		l.lists = append(l.lists, l.some[node])
 		return
 	}
-	l.found = append(l.found, l.all[node]...)
+	l.lists = append(l.lists, l.all[node])
 	if to-from == 1 {
 		l.scan(from, begin, end)
 		return
@@ -170,7 +254,11 @@ func (l *lifetimes) look(node, from, to, begin, end int) {
 func (l *lifetimes) scan(at, begin, end int) {
 	p, n := l.planner, len(l.found)
 	var before []ending
-	if at < len(l.ending) {
+	switch {
+	case at >= len(l.ending):
+	case begin < at*window: // all of those live when the window begins, and so does this one
+		l.lists = append(l.lists, l.ended[at])
+	default:
 		before = l.ending[at]
 	}
 	l.found = slices.Grow(l.found, len(before)+window)

@@ -144,6 +144,11 @@ func TestLowest(t *testing.T) {
 			}
 			buffers = append(buffers, Buffer{5001, 5002, 7})
 		}
+		if seed%4 >= 2 { // very many live at a time, and begin and end in no order
+			for range 12 * window {
+				buffers = append(buffers, Buffer{r.Int64N(2500), 2500 + r.Int64N(2500), 1 + r.Uint64N(50)})
+			}
+		}
 		p := newPlanner(buffers)
 		order := p.bySize()
 		for range 2 { // what a run leaves behind does not change the next
@@ -179,23 +184,33 @@ func TestCheckFindsOverlaps(t *testing.T) {
 	})
 }
 
-// TestEndTogether: buffers that end together, as all do in a run that died, are looked at as one, not each.
-func TestEndTogether(t *testing.T) {
+// TestFewLookedAt: of buffers that live at the same time, as all do in a run that died, only those are looked at that lie
+// where there may be room.
+func TestFewLookedAt(t *testing.T) {
 	const n = 40 * window
-	var buffers []Buffer
-	for i := range int64(n) {
-		buffers = append(buffers, Buffer{i, n + 2*(i%2), 512 << (i % 2)})
-	}
-	buffers = append(buffers, Buffer{n + 1, n + 2, 512})
-	p := newPlanner(buffers)
-	if _, ok := p.run(t.Context(), p.bySize(), noBound); !ok {
-		t.Fatal("given up")
-	}
-	most := 0
-	for i := range p.buffers {
-		most = max(most, len(p.taken.during(int32(i))))
-	}
-	if most > 10*window {
-		t.Errorf("of %d buffers %d spans are looked at for one", len(p.buffers), most)
+	r := rand.New(rand.NewPCG(1, 1))
+	ends := r.Perm(n)
+	for name, end := range map[string]func(i int) (int64, uint64){
+		"two ends in turns":     func(i int) (int64, uint64) { return n + 2*int64(i%2), 512 << (i % 2) },
+		"two ends in no order":  func(i int) (int64, uint64) { return n + 2*int64(ends[i]%2), 512 },
+		"ends in no order":      func(i int) (int64, uint64) { return n + 2*int64(ends[i]), 512 },
+		"and sizes in no order": func(i int) (int64, uint64) { return n + 2*int64(ends[i]), 512 * (1 + r.Uint64N(9)) },
+	} {
+		var buffers []Buffer
+		for i := range n {
+			e, size := end(i)
+			buffers = append(buffers, Buffer{int64(i), e, size}, Buffer{int64(n + 2*i + 1), int64(n + 2*i + 2), 512})
+		}
+		p := newPlanner(buffers)
+		if _, ok := p.run(t.Context(), p.bySize(), noBound); !ok {
+			t.Fatal("given up")
+		}
+		all := 0
+		for i := range p.buffers {
+			all += len(p.taken.during(int32(i)))
+		}
+		if all > 4*window*len(p.buffers) {
+			t.Errorf("%s: of %d buffers %d are looked at for each", name, len(p.buffers), all/len(p.buffers))
+		}
 	}
 }
