@@ -46,7 +46,7 @@ type page struct {
 	parked bool        // by a call, which also brings it back
 	since  uint32      // how many blocks had been handed out then: later ones in the page were not parked
 	stray  bool        // left by a Map that failed: the engine does not know of it
-	spilt  uint64      // what the ledger counts of it as overflowed
+	counts counts      // what the ledger counts it as
 }
 
 // park notes that a call moves a page, or that it would if the page were not there already.
@@ -78,7 +78,7 @@ type ledger struct {
 	staged map[driver.Physical]bool // handles that a staging address has not let go
 
 	device, host uint64 // behind addresses, plain segments included
-	spilt        uint64 // of the host's, what overflowed: not parked by a call
+	counts       counts
 	mostSpilt    uint64 // in all spaces together
 	keptBytes    uint64
 	doomedHost   uint64
@@ -359,11 +359,18 @@ func (s *Store) dropKept() (freed uint64) {
 
 // note writes down a page that may have become whole or broken, and may have overflowed.
 func (l *ledger) note(p *page) {
-	var spilt uint64
+	var c counts
 	if p.h.host && !p.parked {
-		spilt = p.size
+		c.spilt = p.size
 	}
-	l.countSpilt(p, spilt)
+	switch {
+	case p.stray || p.place != alloc.Nowhere:
+	case p.h.size > 0:
+		c.broken = p.size
+	default:
+		c.dropped = p.size
+	}
+	l.count(p, c)
 	if p.whole() {
 		delete(l.broken, p)
 	} else {
@@ -371,15 +378,26 @@ func (l *ledger) note(p *page) {
 	}
 }
 
-func (l *ledger) countSpilt(p *page, bytes uint64) {
-	l.spilt += bytes - p.spilt
-	p.space.spilt += bytes - p.spilt
-	p.spilt = bytes
+// counts are bytes of pages.
+type counts struct {
+	spilt   uint64 // in the host's memory because they overflowed, not parked by a call
+	broken  uint64 // the driver failed to map them back
+	dropped uint64
+}
+
+// count says what a page is counted as from now on.
+func (l *ledger) count(p *page, c counts) {
+	for _, sum := range [2]*counts{&l.counts, &p.space.counts} {
+		sum.spilt += c.spilt - p.counts.spilt
+		sum.broken += c.broken - p.counts.broken
+		sum.dropped += c.dropped - p.counts.dropped
+	}
+	p.counts = c
 }
 
 // overflowRoom returns how much more a space may overflow, of what the host's memory is not limited to. The lock is held.
 func (l *ledger) overflowRoom(sp *Space) uint64 {
-	return min(sp.overflow-min(sp.overflow, sp.spilt), l.mostSpilt-min(l.mostSpilt, l.spilt))
+	return min(sp.overflow-min(sp.overflow, sp.counts.spilt), l.mostSpilt-min(l.mostSpilt, l.counts.spilt))
 }
 
 // bring maps handles behind a range and opens it. If that fails nothing lies there, or
@@ -472,7 +490,7 @@ func (s *Store) forget(pages []*page) {
 		}
 		delete(l.pages, p.addr)
 		delete(l.broken, p)
-		l.countSpilt(p, 0)
+		l.count(p, counts{})
 	}
 	l.mu.Unlock()
 	if len(pages) > 0 {

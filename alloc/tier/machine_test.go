@@ -244,6 +244,39 @@ func (m *machine) mark() error {
 	return err
 }
 
+// checkCounts compares what the ledger counts page by page with the pages.
+func (m *machine) checkCounts() error {
+	l := &m.store.ledger
+	var all counts
+	of := map[*Space]counts{}
+	for _, p := range l.pages {
+		c := of[p.space]
+		if p.h.host && !p.parked {
+			c.spilt += p.size
+			all.spilt += p.size
+		}
+		switch {
+		case p.stray || p.place != alloc.Nowhere:
+		case p.h.size > 0:
+			c.broken += p.size
+			all.broken += p.size
+		default:
+			c.dropped += p.size
+			all.dropped += p.size
+		}
+		of[p.space] = c
+	}
+	if all != l.counts {
+		return fmt.Errorf("the ledger counts %+v, its pages are %+v", l.counts, all)
+	}
+	for i, sp := range m.spaces {
+		if of[sp] != sp.counts {
+			return fmt.Errorf("space %d counts %+v, its pages are %+v", i, sp.counts, of[sp])
+		}
+	}
+	return nil
+}
+
 func (m *machine) captureOrEnd(i int) {
 	if m.capture != nil {
 		if err := m.capture.End(); err != nil {
@@ -364,6 +397,9 @@ func (m *machine) check() error {
 	}
 	if st := m.store.Stats(); sumHost != st.Host || sumDevice+m.store.ledger.doomedDevice != st.Device {
 		return fmt.Errorf("the spaces have %d and %d bytes, the store %+v", sumDevice, sumHost, st)
+	}
+	if err := m.checkCounts(); err != nil {
+		return err
 	}
 	broken := m.store.Stats().Broken
 	if broken > 0 {

@@ -287,6 +287,14 @@ func colder(a, b candidate) int {
 
 // coldest lists the pages of the device up to a class, coldest first.
 func (sp *Space) coldest(pl *alloc.Placement, last class) []candidate {
+	if last < latest && sp.store.marks == 0 { // all of it is the latest, but for what is named
+		sp.mu.Lock()
+		named := len(sp.cold) > 0
+		sp.mu.Unlock()
+		if !named {
+			return nil
+		}
+	}
 	all := slices.DeleteFunc(sp.candidates(pl, alloc.OnDevice), func(c candidate) bool { return c.class > last })
 	slices.SortFunc(all, colder)
 	return all

@@ -17,9 +17,9 @@ type Space struct {
 	engine       *alloc.Allocator
 	device, host uint64
 	overflow     uint64
-	spilt        uint64 // of the host's memory, what overflowed
-	moved        Stats  // what was done; the sizes are counted
-	pressed      bool   // a request would have failed since the last mark
+	counts       counts
+	moved        Stats // what was done; the sizes are counted
+	pressed      bool  // a request would have failed since the last mark
 
 	mu   sync.Mutex
 	cold hints
@@ -240,11 +240,7 @@ func (sp *Space) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := sp.moved
-	out.Device, out.Host, out.Spilt = sp.device, sp.host, sp.spilt
-	for _, p := range l.pages {
-		if p.space == sp {
-			out.addPage(p)
-		}
-	}
+	out.Device, out.Host = sp.device, sp.host
+	out.setCounts(&sp.counts)
 	return out
 }

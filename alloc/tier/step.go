@@ -176,7 +176,7 @@ func (sp *Space) grow(pl *alloc.Placement) (idle uint64) {
 func (sp *Space) unpark(pl *alloc.Placement) {
 	l := &sp.store.ledger
 	l.mu.Lock()
-	some := sp.host > sp.spilt
+	some := sp.host > sp.counts.spilt
 	l.mu.Unlock()
 	if !some {
 		return

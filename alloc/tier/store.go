@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
 )
 
@@ -195,7 +194,7 @@ func (s *Store) Stats() Stats {
 	l := &s.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := Stats{Device: l.device + l.doomedDevice, Host: l.host, Spilt: l.spilt, Kept: l.keptBytes + l.doomedHost}
+	out := Stats{Device: l.device + l.doomedDevice, Host: l.host, Kept: l.keptBytes + l.doomedHost}
 	for _, sp := range s.spaces {
 		out.Overflows += sp.moved.Overflows
 		out.Moves += sp.moved.Moves
@@ -203,19 +202,8 @@ func (s *Store) Stats() Stats {
 		out.BytesIn += sp.moved.BytesIn
 		out.Time += sp.moved.Time
 	}
-	for _, p := range l.pages {
-		out.addPage(p)
-	}
+	out.setCounts(&l.counts)
 	return out
 }
 
-// addPage counts a page of which nothing can be read.
-func (st *Stats) addPage(p *page) {
-	switch {
-	case p.stray || p.place != alloc.Nowhere:
-	case p.h.size > 0:
-		st.Broken += p.size
-	default:
-		st.Dropped += p.size
-	}
-}
+func (st *Stats) setCounts(c *counts) { st.Spilt, st.Broken, st.Dropped = c.spilt, c.broken, c.dropped }

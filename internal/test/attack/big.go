@@ -23,7 +23,7 @@ func manyRows(r *rand.Rand) (*Dict, string) {
 	}
 	const base, step = int64(0x7f0000000000), int64(512)
 	segments, events, notes, traces := &List{}, &List{}, &List{}, &List{}
-	kind := []string{"blocks", "segments", "annotations", "events", "devices", "frames", "streams", "pools"}[r.IntN(8)]
+	kind := []string{"blocks", "segments", "annotations", "events", "devices", "frames", "streams", "pools", "passing blocks", "passing segments", "passing pieces"}[r.IntN(11)]
 	one := segment(base, step, block(base, step, "active_allocated"))
 	switch kind {
 	case "blocks":
@@ -60,6 +60,9 @@ func manyRows(r *rand.Rand) (*Dict, string) {
 			}
 			events.Items = append(events.Items, e)
 		}
+	case "passing blocks", "passing segments", "passing pieces":
+		count = min(count, 100_000)
+		events.Items = passing(r, kind, base, count)
 	case "devices":
 		for range count {
 			traces.Items = append(traces.Items, &List{})
@@ -68,6 +71,38 @@ func manyRows(r *rand.Rand) (*Dict, string) {
 	segments.Items = append(segments.Items, one)
 	traces.Items = append([]any{events}, traces.Items...)
 	return dict("segments", segments, "device_traces", traces, "external_annotations", notes), fmt.Sprintf("%d %s", count, kind)
+}
+
+// passing are events in which very many blocks, segments or pieces of an expandable segment come and go, all or a part of them,
+// in no order.
+func passing(r *rand.Rand, kind string, end int64, count int) (all []any) {
+	size, comes, goes := []int64{2 << 20, 20 << 20}[r.IntN(2)], "segment_alloc", "segment_free"
+	switch kind {
+	case "passing blocks":
+		size, comes, goes = 512, "", ""
+	case "passing pieces":
+		comes, goes = "segment_map", "segment_unmap"
+	}
+	add := func(share int, actions ...string) {
+		for _, i := range r.Perm(count)[:count/share] {
+			for _, action := range actions {
+				if action != "" {
+					all = append(all, dict("action", action, "addr", end-int64(i+1)*size, "size", size, "stream", int64(0), "time_us", int64(len(all))))
+				}
+			}
+		}
+	}
+	if r.IntN(4) > 0 { // else they are older
+		add(1, comes, "alloc")
+	}
+	left := 1 + r.IntN(2)
+	if r.IntN(2) == 0 {
+		add(left, "free_requested", "free_completed", goes)
+	} else {
+		add(left, "free_requested", "free_completed")
+		add(left, goes)
+	}
+	return all
 }
 
 // dict makes a dictionary of keys and values in turns.
