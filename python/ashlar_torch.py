@@ -968,8 +968,9 @@ class _Tiers:
         self.answers = answers
         self.noted = _NOTED(self.note)
         self.wanted = False  # overflow
-        self.hooks = ()  # while it is, or something of it is left: of optimizers
-        self.named = weakref.WeakKeyDictionary()  # optimizers -> what of theirs was named, and their devices
+        self.on = False  # while it is, or something of it is left
+        self.hooks = ()  # of optimizers
+        self.named = weakref.WeakKeyDictionary()  # optimizers -> what of theirs was named, see stepped
 
     def install(self):
         _forever.append(self.noted)
@@ -984,12 +985,13 @@ class _Tiers:
         """With overflow on, each step of an optimizer is a mark, its state is cold and comes home
         before the step, and its parameters are busy. A backward pass works for the thread that waits for it."""
         self.wanted = self.answers.ashlar.settings()["overflow_bytes"] > 0
+        self.on = self.wanted or bool(self.hooks) and self.remains()
         if self.wanted and not self.hooks:
             from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
             self.hooks = (register_optimizer_step_pre_hook(self.stepping), register_optimizer_step_post_hook(self.stepped))
             self.wrap_backward()
-        elif not self.wanted and self.hooks and not self.remains():
+        elif not self.on:
             for hook in self.hooks:
                 hook.remove()
             self.hooks = ()
@@ -1011,7 +1013,7 @@ class _Tiers:
         def wrapped(function):
             @functools.wraps(function)
             def call(*args, **kwargs):
-                if not self.hooks or os.getpid() != answers.process:
+                if not self.on or os.getpid() != answers.process:
                     return function(*args, **kwargs)
                 handed = [device for device in range(answers.torch.cuda.device_count()) if so.ashlar_hand_over(device)]
                 try:
@@ -1040,10 +1042,10 @@ class _Tiers:
         """Before a step of any optimizer: its kernels go over the state again and again, so what of it lies on the host
         comes home, as far as there is room. A fused optimizer goes over it once, which takes less than two moves."""
         try:
-            if os.getpid() != self.answers.process or optimizer not in self.named:
+            if not self.on or os.getpid() != self.answers.process or optimizer not in self.named:
                 return
             found = None
-            for device in self.named[optimizer][1]:
+            for device in self.named[optimizer].devices:
                 state = self.ready(device)
                 if state["capturing"] or not state["host_used_bytes"]:
                     continue
@@ -1058,15 +1060,19 @@ class _Tiers:
     def stepped(self, optimizer, args, kwargs):
         """After a step of any optimizer: nothing that goes wrong here may end the job."""
         try:
-            if os.getpid() != self.answers.process:
+            if not self.on or os.getpid() != self.answers.process:
                 return
-            # What was loaded from a checkpoint in the middle of a job is new, all of it.
+            named = self.named.setdefault(optimizer, types.SimpleNamespace(holds=None, first=None, devices=[], pause=0, left=0))
+            holds = len(optimizer.state), sum(len(group["params"]) for group in optimizer.param_groups)
+            # What was loaded from a checkpoint in the middle of a job is new, all of it; some optimizers make some of theirs anew in each step.
             first = _blocks(next(iter(optimizer.state.values()), ()), lenient=True)
-            holds = len(optimizer.state), sum(len(group["params"]) for group in optimizer.param_groups), first
-            if self.named.get(optimizer, (None,))[0] != holds:
-                self.named[optimizer] = holds, list(_blocks(_trained_by(optimizer), lenient=True))
+            named.left -= 1
+            if named.holds != holds or named.first != first and named.left <= 0:
+                named.pause = 0 if named.holds != holds else min(2 * named.pause + 1, 63)
+                named.holds, named.first, named.left = holds, first, named.pause
+                named.devices = list(_blocks(_trained_by(optimizer), lenient=True))
                 self.name(optimizer)
-            self.step(self.named[optimizer][1])
+            self.step(named.devices)
         except Exception as e:
             _warn_once("after a step of %s: %s" % (type(optimizer).__name__, e))
 
@@ -1107,13 +1113,13 @@ class _Tiers:
 
     def step(self, devices):
         """A mark. Most have nothing to move, so nobody waits for the device before."""
-        if not self.hooks:
+        if not self.on:
             return 0.0
         for device in devices:
             self.ready(device)
         seconds = sum(self.call("ashlar_step", device, "memory")["seconds"] for device in devices)
         if not self.wanted:
-            self.follow_optimizers()
+            self.on = self.remains()  # the hooks stay: one of them may be running
         return seconds
 
 

@@ -154,17 +154,21 @@ class TestTiersEdges(TiersCase):
         self.run_job("""
             made = [write(torch.Tensor(20 * MIB), i) for i in range(4)]
             assert ours("host_bytes") == 40 * MIB
+            opt, seen = torch.optim.Optimizer([torch.Tensor(4)]), []
+            torch.optim.optimizer.register_optimizer_step_post_hook(lambda *_: seen.append(1))  # is called after ours
             torch._C._accelerator_setAllocatorSettings("overflow:0")
             tiers = ashlar_torch._answers.tiers
-            assert tiers.hooks
+            assert tiers.on
             for t in made[:2]:
                 t.free()
             torch.cuda.empty_cache()
-            for _ in range(9):
-                ashlar_torch.step(device="cuda")
-            assert ours("host_bytes") == 0 and not tiers.hooks and ashlar_torch.step() == 0
+            for _ in range(30):
+                opt.step()
+            assert ours("host_bytes") == 0 and not tiers.on and ashlar_torch.step() == 0 and len(seen) == 30, (tiers.on, seen, torch.cuda.memory_stats())
+            torch._C._accelerator_setAllocatorSettings("overflow:0")
+            assert not tiers.hooks
             assert holds(made[2], 2) and holds(made[3], 3)
-        """, memory=40, stderr="device 0 is full", ASHLAR_CONF="overflow:200MiB")
+        """, memory=50, stderr="device 0 is full", ASHLAR_CONF="overflow:200MiB")
 
     def test_dropped_and_out_of_reach(self):
         self.run_job("""

@@ -23,6 +23,8 @@ type spiller struct{ sp *Space }
 // MapHost puts host memory behind a range, within what the space may overflow.
 func (s spiller) MapHost(addr, size, granule uint64) error {
 	sp, l := s.sp, &s.sp.store.ledger
+	sp.store.spilling.Lock()
+	defer sp.store.spilling.Unlock()
 	l.mu.Lock()
 	room := l.overflowRoom(sp)
 	l.mu.Unlock()

@@ -45,7 +45,7 @@ func (r *rest) mark(pressed bool) bool {
 // memory that requests since the last mark have left out of reach is an error.
 func (s *Store) Step() (Report, error) { return s.step(true) }
 
-// Mark is Step for a moment at which others may use the device: nothing moves.
+// Mark is Step for a moment at which others may use the device: no memory that is in use moves.
 func (s *Store) Mark() (Report, error) { return s.step(false) }
 
 func (s *Store) step(move bool) (Report, error) {

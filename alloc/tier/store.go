@@ -63,6 +63,8 @@ type Store struct {
 	rest   rest
 	lost   *brokenError // of a request since the last mark
 
+	spilling sync.Mutex // held while host memory is mapped for a request, which the limits allow
+
 	ledger ledger
 	spaces []*Space // under the ledger's lock
 }

@@ -85,14 +85,14 @@ func newRoot(std stdio) *cobra.Command {
 	return root
 }
 
-// namesGiven refuses the empty name of a file, as a variable that is not set leaves. What follows -- and host is
+// namesGiven refuses an empty argument, such as a variable that is not set leaves. What follows -- and host is
 // another program's.
 func namesGiven(cmd *cobra.Command, args []string) error {
 	if n := cmd.ArgsLenAtDash(); n >= 0 {
 		args = args[:n]
 	}
 	if of := cmd.Parent(); of != nil && of.Name() != "host" && !strings.HasPrefix(cmd.Name(), "__") && slices.Contains(args, "") {
-		return failure{errors.New("the name of a file is empty; check the variable that it came from")}
+		return failure{errors.New("an argument is empty; check the variable that it came from")}
 	}
 	return nil
 }

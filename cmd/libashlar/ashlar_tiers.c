@@ -37,7 +37,7 @@ int ashlar_hand_over(int device) {
     struct lock *l = f->lock;
     const uintptr_t me = (uintptr_t)pthread_self();
     lock_word(l);
-    const bool mine = lock_mine(l, me);
+    const bool mine = lock_since_mark(l, me); /* else whoever works for this thread would be one more stranger */
     if (mine) lock_handed(l, 0, me);
     lock_unlock(l);
     return mine;

@@ -107,10 +107,11 @@ void front_named(uint64_t addr) {
     const uint32_t id = table_get(addr);
     if (id == 0) return;
     struct record *r = record_at(id);
-    struct front *f = front_known(r->slot);
+    const int slot = r->slot;
+    struct front *f = front_known(slot);
     if (f == NULL) return;
     lock_word(f->lock);
-    if (r->state == RECORD_LIVE && r->addr == addr) r->again = 0;
+    if (r->state == RECORD_LIVE && r->addr == addr && r->slot == slot) r->again = 0;
     lock_unlock(f->lock);
 }
 

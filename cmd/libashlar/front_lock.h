@@ -107,13 +107,16 @@ static inline void lock_marked(struct lock *l, uintptr_t me) {
     lock_handed(l, me, 0);
 }
 
+/* Whether no other thread than this one has used the lock since the last mark. Called with the lock. */
+static inline bool lock_since_mark(const struct lock *l, uintptr_t me) {
+    return l->strangers == 0 && !l->both && (l->worker == me || (l->worker == 0 && l->giver == 0));
+}
+
 /* Whether only one thread has used the lock since, and in the marks before. Called with the lock. */
 static inline bool lock_alone(const struct lock *l) { return l->strangers == 0 && l->wary == 0 && !l->both; }
 
 /* Whether no other thread than this one has. Called with the lock. */
-static inline bool lock_mine(const struct lock *l, uintptr_t me) {
-    return lock_alone(l) && (l->worker == me || (l->worker == 0 && l->giver == 0));
-}
+static inline bool lock_mine(const struct lock *l, uintptr_t me) { return l->wary == 0 && lock_since_mark(l, me); }
 
 #pragma GCC visibility pop
 

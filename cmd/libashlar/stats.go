@@ -116,11 +116,17 @@ func nested(flat map[string]int64) map[string]any {
 
 // stats returns the statistics of a device with its tenants, those that are gone included.
 func (l *library) stats(n int) (map[string]int64, error) {
+	if _, err := l.device(n); err != nil {
+		return nil, err
+	}
+	l.mu.Lock() // one that is closed meanwhile counts once
 	all, err := l.ofDevice(n)
+	closed := maps.Clone(l.closed[n])
+	l.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	return l.withClosed(n, sumStats(all)), nil
+	return addClosed(sumStats(all), closed), nil
 }
 
 func (l *library) statsJSON(n int) (string, error) {
@@ -170,11 +176,9 @@ func (l *library) keepCounts(n int, own, before map[string]int64) {
 
 func isPeak(key string) bool { return strings.HasSuffix(key, ".peak") }
 
-// withClosed adds what tenants that are gone have counted.
-func (l *library) withClosed(n int, sum map[string]int64) map[string]int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for key, value := range l.closed[n] {
+// addClosed adds what tenants that are gone have counted.
+func addClosed(sum, closed map[string]int64) map[string]int64 {
+	for key, value := range closed {
 		if isPeak(key) {
 			sum[key] = max(sum[key], value)
 		} else {

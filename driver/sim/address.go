@@ -230,7 +230,7 @@ func (a *addressSpace) index(c *chunk) {
 // new one. It reports false if the addresses are taken or out of range.
 func (a *addressSpace) place(addr, size uint64) bool {
 	end := addr + roundUp(size, page)
-	if addr%page != 0 || size == 0 || end < addr {
+	if addr%page != 0 || size == 0 || end < addr || end > segmentsTop {
 		return false
 	}
 	c := a.chunkAt(addr)

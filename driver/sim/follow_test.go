@@ -197,6 +197,11 @@ func TestManyPlaced(t *testing.T) {
 			t.Fatalf("segment %d does not fit", i)
 		}
 	}
+	for _, addr := range []uint64{segmentsTop, 0xfffffffffe000000, 0xffffffffffe00000} {
+		if a.place(addr, page) {
+			t.Errorf("a segment lies at %#x", addr)
+		}
+	}
 	if a.place(at(n/2)+page, page) {
 		t.Error("a segment lies in another one")
 	}

@@ -33,6 +33,8 @@ type messages struct {
 
 	rest []byte // of the line that is passed on
 
+	writing sync.Mutex // for a message: who reads must not wait for a client that does not
+
 	mu      sync.Mutex
 	pending map[string]bool // requests without an answer, by id
 	changed chan struct{}   // is closed at the next answer
@@ -195,8 +197,8 @@ func (m *messages) refuse(p *problem) error {
 	if err != nil {
 		return err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.writing.Lock()
+	defer m.writing.Unlock()
 	_, err = m.out.Write(append(text, '\n'))
 	return err
 }
@@ -208,10 +210,12 @@ func (m *messages) Write(p []byte) (int, error) {
 		Method json.RawMessage `json:"method"`
 	}
 	err := json.Unmarshal(p, &message)
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.writing.Lock()
 	n, failed := m.out.Write(p)
+	m.writing.Unlock()
 	if err == nil && message.Method == nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
 		m.answered(message.ID)
 	}
 	return n, failed

@@ -118,11 +118,12 @@ type cappedBody struct {
 	until func(time.Time) error
 	head  []byte // of what was read before
 	read  int64
-	took  time.Duration // that others have waited for what was read
+	took  time.Duration // what was read
 	err   error
 
-	// crowded reports whether others wait for this one to end: then it has to come faster.
+	// crowded reports whether others wait for this one to end: then it has to come faster, from then on.
 	crowded func() bool
+	hurried bool // it was when it was read last
 }
 
 // capped is the body of a request.
@@ -140,9 +141,14 @@ func (b *cappedBody) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	rate := int64(minRate)
-	if b.crowded() {
+	crowded := b.crowded()
+	if crowded {
 		rate = crowdedRate
 	}
+	if crowded && !b.hurried {
+		b.read, b.took = 0, 0
+	}
+	b.hurried = crowded
 	begun := time.Now()
 	left := b.grace + time.Duration(float64(b.read)/float64(rate)*float64(time.Second)) - b.took
 	_ = b.until(begun.Add(min(left, b.grace))) // not every connection can; what came fast buys no time to stall

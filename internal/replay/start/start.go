@@ -256,12 +256,18 @@ func (u *undo) kinds() (runs []alloc.Segment) {
 
 // addMapped adds a mapped run, in place of what a file that contradicts itself has there already.
 func (u *undo) addMapped(run alloc.Segment) {
+	if run.TotalSize == 0 {
+		return
+	}
 	u.cutMapped(run.Address, run.TotalSize)
 	u.mapped.Set(run.Address, run)
 }
 
 // cutMapped removes a range from the mapped runs.
 func (u *undo) cutMapped(addr, size uint64) {
+	if size == 0 {
+		return
+	}
 	var cut []alloc.Segment
 	if at, r := u.mapped.Before(addr); r != nil && at < addr && addr-at < r.TotalSize {
 		cut = append(cut, *r)

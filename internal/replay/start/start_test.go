@@ -95,6 +95,7 @@ func TestFindMapped(t *testing.T) {
 		"the rest of several runs":    {[]alloc.Span{run(0, 2), run(3, 2), run(6, 2)}, []trace.Event{maps(1, 6)}, []alloc.Span{run(0, 1), run(7, 1)}},
 		"what was between":            {[]alloc.Span{run(0, 2), run(3, 2)}, []trace.Event{unmaps(2, 1)}, []alloc.Span{run(0, 5)}},
 		"what is there all the same":  {[]alloc.Span{run(0, 5)}, []trace.Event{unmaps(2, 1)}, []alloc.Span{run(0, 5)}},
+		"nothing":                     {[]alloc.Span{run(0, 9)}, []trace.Event{unmaps(3, 0), maps(4, 0), unmaps(0, 0)}, []alloc.Span{run(0, 9)}},
 		"the same twice":              {[]alloc.Span{run(0, 1)}, []trace.Event{unmaps(2, 1), unmaps(2, 1)}, []alloc.Span{run(0, 1), run(2, 1)}},
 		"what comes and goes":         {[]alloc.Span{run(0, 1)}, []trace.Event{maps(2, 1), unmaps(2, 1)}, []alloc.Span{run(0, 1)}},
 		"what is nowhere at the end":  {[]alloc.Span{run(4, 1)}, []trace.Event{maps(1, 1)}, []alloc.Span{run(4, 1)}},

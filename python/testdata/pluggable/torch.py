@@ -349,8 +349,8 @@ sys.modules.update({"torch.nn": nn, "torch.autograd": autograd})
 
 class _Hook:
     def __init__(self, hooks, function):
-        hooks.append(function)
-        self.remove = lambda: hooks.remove(function)
+        hooks[id(self)] = function
+        self.remove = lambda: hooks.pop(id(self))
 
 
 class Optimizer:
@@ -360,16 +360,16 @@ class Optimizer:
         self.param_groups, self.state = [{"params": parameters}], {}
 
     def step(self):
-        for hook in list(_before):
+        for hook in _before.values():
             hook(self, (), {})
         for p in self.param_groups[0]["params"]:
             if p not in self.state:
                 self.state[p] = {"exp_avg": Tensor(p.block[1], p.device.index), "step": 1}
-        for hook in list(_after):
+        for hook in _after.values():  # which must not change meanwhile
             hook(self, (), {})
 
 
-_before, _after = [], []
+_before, _after = {}, {}
 optim = types.ModuleType("torch.optim")
 optim.optimizer = types.ModuleType("torch.optim.optimizer")
 optim.optimizer.register_optimizer_step_pre_hook = functools.partial(_Hook, _before)
