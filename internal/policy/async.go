@@ -42,6 +42,7 @@ type async struct {
 	clock   uint64  // counts frees: a free block's asked is when it was freed
 	first   int32   // the block at the beginning
 	mapped  []bool  // the chunks that have memory
+	used    []int64 // bytes of each that are given away
 	bytes   uint64
 }
 
@@ -85,6 +86,7 @@ func (h *async) take(size, stream uint64) (int32, error) {
 		if rest := h.cut(i, size); rest != noBlock {
 			h.loose[own].insert(h.fit(rest), rest)
 		}
+		h.use(i, 1)
 		return i, nil
 	}
 	h.settle(own)
@@ -101,7 +103,18 @@ func (h *async) take(size, stream uint64) (int32, error) {
 		x.insert(h.age(rest), rest)
 	}
 	h.a.all[i].note = own
+	h.use(i, 1)
 	return i, nil
+}
+
+// use counts a block that is given away, or with -1 given back.
+func (h *async) use(i int32, times int64) {
+	b := &h.a.all[i]
+	for at, end := b.addr, b.addr+b.size; at < end; {
+		next := min(h.base+uint64(h.chunk(at)+1)*asyncPiece, end)
+		h.used[h.chunk(at)] += times * int64(next-at)
+		at = next
+	}
 }
 
 // cut takes the lower part of a block and returns the rest, which is as old, or
@@ -159,6 +172,7 @@ func (h *async) back(i int32, size uint64, own int32) error {
 	low := h.chunk(h.a.all[i].addr)
 	high := h.chunk(h.a.all[i].addr+size-1) + 1
 	h.mapped = append(h.mapped, make([]bool, max(0, high-len(h.mapped)))...)
+	h.used = append(h.used, make([]int64, len(h.mapped)-len(h.used))...)
 	missing := 0
 	for _, m := range h.mapped[low:high] {
 		if !m {
@@ -246,6 +260,7 @@ func (h *async) spare(own int32, low, high int) []int {
 }
 
 func (h *async) give(i int32) error {
+	h.use(i, -1)
 	b := &h.a.all[i]
 	h.clock++
 	b.state, b.asked = loose, h.clock
@@ -335,21 +350,9 @@ func (h *async) release(most uint64) error {
 	if h.bytes <= most {
 		return nil
 	}
-	h.settleAll()                           // what is loose has memory
-	unused := make([]uint64, len(h.mapped)) // bytes of each chunk; free neighbours of two streams may share one
-	for n := range h.settled {
-		h.settled[n].each(func(_ key, i int32) {
-			b := &h.a.all[i]
-			end := min(b.addr+b.size, h.base+uint64(len(h.mapped))*asyncPiece)
-			for at := b.addr; at < end; {
-				next := min(h.base+uint64(h.chunk(at)+1)*asyncPiece, end)
-				unused[h.chunk(at)] += next - at
-				at = next
-			}
-		})
-	}
-	for c := len(unused) - 1; c >= 0 && h.bytes > most; c-- {
-		if h.mapped[c] && unused[c] == asyncPiece {
+	h.settleAll() // what is loose has memory
+	for c := len(h.mapped) - 1; c >= 0 && h.bytes > most; c-- {
+		if h.mapped[c] && h.used[c] == 0 {
 			if err := h.setMapped(c, c+1, false); err != nil {
 				return err
 			}
@@ -365,6 +368,7 @@ func (h *async) check() (reserved, given uint64, err error) {
 		return 0, 0, nil
 	}
 	at, nLoose, nFree := h.base, 0, 0
+	used := make([]int64, len(h.used))
 	for i := h.first; i != noBlock; i = h.a.all[i].next {
 		b := &h.a.all[i]
 		if b.addr != at {
@@ -387,6 +391,9 @@ func (h *async) check() (reserved, given uint64, err error) {
 			if !h.mapped[c] {
 				return 0, 0, fmt.Errorf("no memory is behind the block at %#x", b.addr)
 			}
+			if begin := h.base + uint64(c)*asyncPiece; b.state != loose {
+				used[c] += int64(min(at, begin+asyncPiece) - max(b.addr, begin))
+			}
 		}
 	}
 	for n := range h.loose {
@@ -402,6 +409,9 @@ func (h *async) check() (reserved, given uint64, err error) {
 		if m {
 			reserved += asyncPiece
 		}
+	}
+	if !slices.Equal(used, h.used) {
+		return 0, 0, fmt.Errorf("of the chunks %d are given away, counted %d", used, h.used)
 	}
 	if reserved != h.bytes || nLoose != 0 || nFree != 0 || at != h.last {
 		return 0, 0, fmt.Errorf("the chunks have %d bytes, counted %d; %d free blocks are in no index; the blocks end at %#x of %#x", reserved, h.bytes, nLoose+nFree, at, h.last)
