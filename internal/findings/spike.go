@@ -56,13 +56,18 @@ func (a *Analysis) spikes() []Spike {
 	groups := a.presence(steps)
 	a.groupDeltas(groups, steps)
 	rest, peaks := a.levels(steps)
+	extra := make([]uint64, len(steps))
+	for i := range steps {
+		extra[i] = peaks[i] - rest[i]
+	}
+	others, amounts := newRanked(peaks), newRanked(extra)
 	var out []Spike
 	for i := range groups {
 		g := &groups[i]
 		if !g.comesAndGoes(len(steps)) {
 			continue
 		}
-		s, ok := a.spike(g, steps, rest, peaks)
+		s, ok := a.spike(g, rest, others, amounts)
 		if ok && !instead(groups, g, s.Bytes, steps) {
 			out = append(out, s)
 		}
@@ -296,23 +301,54 @@ func apart(a, b []int) bool {
 	return true
 }
 
-// spike measures a group. It returns false if the group does not show.
-func (a *Analysis) spike(g *group, steps []Step, rest, peaks []uint64) (Spike, bool) {
-	s := Spike{Bytes: g.bytes(), Steps: g.steps, Confidence: weaker(Likely, a.Steps.Confidence)}
-	var others, amounts []uint64
-	next := 0
-	for i := range steps {
-		if next < len(g.steps) && g.steps[next] == i {
-			next++
-			continue
-		}
-		if i > 0 { // the first one also gets going
-			others = append(others, peaks[i])
-			amounts = append(amounts, peaks[i]-rest[i])
+// ranked are values of steps in their order, but for the first step, which also gets going.
+type ranked struct {
+	values []uint64
+	at     []int // step -> place of its value, -1 of the first
+}
+
+func newRanked(of []uint64) *ranked {
+	order := make([]int, 0, len(of))
+	for i := 1; i < len(of); i++ {
+		order = append(order, i)
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(of[a], of[b]) })
+	r := &ranked{values: make([]uint64, len(order)), at: make([]int, len(of))}
+	r.at[0] = -1
+	for n, i := range order {
+		r.values[n], r.at[i] = of[i], n
+	}
+	return r
+}
+
+// medianWithout is median of the values of all steps but some.
+func (r *ranked) medianWithout(steps []int) uint64 {
+	out := make([]int, 0, len(steps))
+	for _, i := range steps {
+		if r.at[i] >= 0 {
+			out = append(out, r.at[i])
 		}
 	}
-	s.OrdinaryBytes = median(others)
-	if s.Bytes == 0 || float64(s.Bytes) < spikeShare*float64(median(amounts)) {
+	slices.Sort(out)
+	left := len(r.values) - len(out)
+	if left == 0 {
+		return 0
+	}
+	at := left / 2
+	for _, place := range out {
+		if place <= at {
+			at++
+		}
+	}
+	return r.values[at]
+}
+
+// spike measures a group. It returns false if the group does not show.
+// The others are the peaks of all steps, the amounts what these are above what rests.
+func (a *Analysis) spike(g *group, rest []uint64, others, amounts *ranked) (Spike, bool) {
+	s := Spike{Bytes: g.bytes(), Steps: g.steps, Confidence: weaker(Likely, a.Steps.Confidence)}
+	s.OrdinaryBytes = others.medianWithout(g.steps)
+	if s.Bytes == 0 || float64(s.Bytes) < spikeShare*float64(amounts.medianWithout(g.steps)) {
 		return s, false
 	}
 	k := slices.IndexFunc(g.tops, func(x top) bool { return uint64(x.bytes) == s.Bytes })

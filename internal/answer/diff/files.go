@@ -78,21 +78,30 @@ type candidate struct {
 
 // maxCandidates bounds the work where a program generates files by the
 // hundred.
-const maxCandidates = 20_000
+const (
+	maxCandidates = 20_000
+	maxLooked     = 1_000_000 // pairs
+)
 
 // byName pairs files of the same name, those first that have most directories
 // in common, then those with most lines. A generated file has no directory that
 // tells anything: half of its lines must be the same.
 func (p *filePairs) byName() {
-	named := map[string][]string{}
+	named, made := map[string][]string{}, map[string]bool{}
 	for _, g := range p.left(p.b, p.taken) {
 		named[fileName(g)] = append(named[fileName(g)], g)
+		made[g] = generated(g)
 	}
 	var all []candidate
+	looked := 0
 	for _, f := range p.leftA() {
+		ownMade := generated(f)
 		for _, g := range named[fileName(f)] {
+			if looked++; looked > maxLooked {
+				return
+			}
 			c := candidate{f, g, commonDirectories(f, g), p.a[f].common(p.b[g])}
-			if generated(f) || generated(g) {
+			if ownMade || made[g] {
 				if c.directories = 0; 2*c.lines < min(len(p.a[f]), len(p.b[g])) {
 					continue
 				}
