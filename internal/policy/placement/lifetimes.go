@@ -101,11 +101,11 @@ func pack(all []ending) []ending {
 	return out
 }
 
-// window is how many buffers a leaf has. In problems of more than manyBuffers there are moments.
+// window is how many buffers a leaf has. In problems of more than manyBuffers there are moments, manyMoments of them.
 const (
 	window      = 256
 	manyBuffers = 16 * window
-	moments     = 9
+	manyMoments = 9
 )
 
 func (l *lifetimes) reset(buffers int) {
@@ -119,8 +119,8 @@ func (l *lifetimes) reset(buffers int) {
 	if l.until == nil {
 		l.until = make([]int32, buffers)
 		if buffers > manyBuffers {
-			for n := range moments {
-				l.moments = append(l.moments, moment{at: int32(n * (buffers - 1) / (moments - 1))})
+			for n := range manyMoments {
+				l.moments = append(l.moments, moment{at: int32(n * (buffers - 1) / (manyMoments - 1))})
 			}
 		}
 	}
