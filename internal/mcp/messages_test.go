@@ -37,27 +37,28 @@ const (
 func TestNoMessage(t *testing.T) {
 	deep := strings.Repeat("[", 2000) + strings.Repeat("]", 2000)
 	long := strings.Repeat("x", maxMessage)
-	for line, want := range map[string]string{
-		"garbage":           "not JSON",
-		`{"jsonrpc":"2.0",`: "not JSON",
-		ping + ping:         "not JSON",
-		"\x00":              "not JSON",
-		"[]":                "batches",
-		"[" + ping + "]":    "batches",
-		"null":              "object",
-		"12":                "object",
-		`"x"`:               "object",
-		`{"JSONRPC":"2.0","id":1,"method":"ping"}`:                       "2.0",
-		`{"jsonrpc":"2.0","id":1,"method":"ping","params":` + deep + "}": "nesting depth",
-		`{"id":1}`:                                   "2.0",
-		`{"jsonrpc":2}`:                              "2.0",
-		`{"jsonrpc":"2.0","id":1,"method":2}`:        "JSON-RPC 2.0",
-		`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`: "2^53",
-		`{"jsonrpc":"2.0","id":99999999999999999999,"method":"ping"}`: "2^53",
-		`{"jsonrpc":"2.0","id":null,"method":"ping"}`:                 "2^53",
-		`{"jsonrpc":"2.0","id":{},"method":"ping"}`:                   "JSON-RPC 2.0",
-		`{"jsonrpc":"2.0","id":1,"method":"` + long + `"}`:            "more than 16 MiB",
+	for _, x := range []struct{ line, want string }{
+		{"garbage", "not JSON"},
+		{`{"jsonrpc":"2.0",`, "not JSON"},
+		{ping + ping, "not JSON"},
+		{"\x00", "not JSON"},
+		{"[]", "batches"},
+		{"[" + ping + "]", "batches"},
+		{"null", "object"},
+		{"12", "object"},
+		{`"x"`, "object"},
+		{`{"JSONRPC":"2.0","id":1,"method":"ping"}`, "2.0"},
+		{`{"jsonrpc":"2.0","id":1,"method":"ping","params":` + deep + "}", "nesting depth"},
+		{`{"id":1}`, "2.0"},
+		{`{"jsonrpc":2}`, "2.0"},
+		{`{"jsonrpc":"2.0","id":1,"method":2}`, "JSON-RPC 2.0"},
+		{`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, "2^53"},
+		{`{"jsonrpc":"2.0","id":99999999999999999999,"method":"ping"}`, "2^53"},
+		{`{"jsonrpc":"2.0","id":null,"method":"ping"}`, "2^53"},
+		{`{"jsonrpc":"2.0","id":{},"method":"ping"}`, "JSON-RPC 2.0"},
+		{`{"jsonrpc":"2.0","id":1,"method":"` + long + `"}`, "more than 16 MiB"},
 	} {
+		line, want := x.line, x.want
 		got := talk(t, nil, hello, line, "", ping+"\r")
 		if len(got) != 3 {
 			t.Errorf("%.60q: %.200q", line, got)
